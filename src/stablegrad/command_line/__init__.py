@@ -1,0 +1,1 @@
+"""The parts of the ``stablegrad`` command; `stablegrad.cli` puts them together."""

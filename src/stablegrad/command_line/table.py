@@ -1,0 +1,117 @@
+"""What a person sees: one table a call, and under it what was rewritten and why."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from stablegrad.command_line.compare import Row
+from stablegrad.command_line.measure import Measurement
+
+WRONG, RIGHT, FAINT = "bold red", "green", "dim"
+
+
+def show(measurement: Measurement, console: Console) -> None:
+    """Print one call: its table, what could not be checked, the rewrites, and what was left untouched."""
+    call = measurement.call
+    place = f"{call.file.name}:{call.line}" if call.line else call.file.name
+    label = f", {call.label}" if call.label else ""
+    console.print(Text.assemble((call.name, "bold"), (f"  {place}{label}", FAINT)))
+    if measurement.rows:
+        console.print(Padding(_table(measurement.rows), (0, 0, 0, 2), expand=False))
+    for note in measurement.notes:
+        console.print(Padding(Text(note, style="yellow"), (0, 0, 0, 2), expand=False))
+    if measurement.report is not None:
+        for line in _rewrites(measurement.report) + _untouched(measurement.report):
+            console.print(Padding(line, (0, 0, 0, 2), expand=False))
+    console.print()
+
+
+def summary(measurements: Sequence[Measurement]) -> Text:
+    """One line over all calls."""
+    known = [m for m in measurements if not m.unknown]
+    plain = sum(m.plain_wrong for m in known)
+    stabilized = sum(m.stabilized_wrong for m in measurements)
+    text = Text(f"{len(measurements)} call{'s' * (len(measurements) != 1)}: plain wrong in ")
+    text.append(str(plain), WRONG if plain else RIGHT)
+    text.append(", stabilized wrong in ")
+    text.append(str(stabilized), WRONG if stabilized else RIGHT)
+    unknown = len(measurements) - len(known)
+    if unknown:
+        text.append(f"; {unknown} without an exact result")
+    return text
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("")
+    for heading in ("plain", "stabilized", "exact", "bits of error: plain", "stabilized"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(
+            Text(row.label),
+            Text(_number(row.plain), WRONG if row.plain_wrong else ""),
+            Text(_number(row.stabilized), WRONG if row.stabilized_wrong else ""),
+            Text(_number(row.exact)),
+            _bits(row.plain_bits, row.plain, row.plain_wrong),
+            _bits(row.stabilized_bits, row.stabilized, row.stabilized_wrong),
+        )
+    return table
+
+
+def _number(number: np.generic | None) -> str:
+    """Enough digits to tell neighbouring floats of the type apart; a dash for what is not known."""
+    if number is None:
+        return "-"
+    digits = {2: 5, 4: 9}.get(number.dtype.itemsize, 17)
+    return f"{float(number):.{digits}g}"
+
+
+def _bits(bits: float | None, got: np.generic | None, wrong: bool) -> Text:
+    if bits is None:
+        return Text("-")
+    if math.isinf(bits):
+        return Text(_kind(got), WRONG)
+    return Text(f"{bits:.1f}", WRONG if wrong else RIGHT)
+
+
+def _kind(got: np.generic | None) -> str:
+    """What stands in place of a number of bits where only one of two numbers is finite."""
+    if got is None or np.isfinite(got):
+        return "not inf or nan"
+    return "nan" if np.isnan(got) else "inf"
+
+
+def _rewrites(report: Any) -> list[Text]:
+    if not report.rewrites:
+        return [Text("nothing to rewrite", FAINT)]
+    lines = []
+    last = None
+    for rewrite in report.rewrites:
+        here = (rewrite.file, rewrite.line)
+        if here != last:
+            number = str(rewrite.line) if rewrite.line else "?"
+            lines.append(Text.assemble((f"line {number}", "cyan"), f"  {(rewrite.source or '').strip()}"))
+            last = here
+        times = f" (x{rewrite.count})" if rewrite.count > 1 else ""
+        lines.append(
+            Text.assemble("    ", rewrite.before, (" -> ", FAINT), (rewrite.after, "bold"), (times, FAINT))
+        )
+        lines.append(Text.assemble("      ", (f"{rewrite.rule}: ", FAINT), rewrite.reason))
+    return lines
+
+
+def _untouched(report: Any) -> list[Text]:
+    lines = []
+    for part in report.untouched:
+        place = f" in line {part.line}" if part.line else ""
+        times = f" (x{part.count})" if part.count > 1 else ""
+        lines.append(
+            Text.assemble(("left as it was: ", FAINT), f"{part.operation}{place}{times}: {part.reason}")
+        )
+    return lines
