@@ -161,13 +161,13 @@ def _calls(
             else "define EXAMPLES = {function name: arguments} in the file"
         )
         raise InputError(f"{what}; {how}, or give --npz FILE or --input NAME=EXPRESSION", file.name, line)
-    without = [other for other in functions if other not in {call.name for call in calls}]
-    if without:
-        console.print(f"without inputs: {', '.join(without)}\n", style="dim", markup=False, highlight=False)
     for call in calls:
         if not call.check():
             message = f"{call.name} returns no floating-point number, so there is nothing to compare"
             raise InputError(message, file.name, call.line)
+    without = [other for other in functions if other not in {call.name for call in calls}]
+    if without:
+        console.print(f"without inputs: {', '.join(without)}\n", style="dim", markup=False, highlight=False)
     return calls
 
 

@@ -98,7 +98,7 @@ class Call:
         line = self.file.line_of_error(error)
         if isinstance(error, _NotArrays):
             return InputError(f"{self.name} {error}", self.file.name, self.line)
-        if isinstance(error, NEEDS_CONCRETE_VALUES):
+        if isinstance(error, NEEDS_CONCRETE_VALUES) or "concrete value" in str(error):
             message = (
                 f"{self.name} needs concrete values here ({type(error).__name__}), so JAX cannot trace it; "
                 "use jnp.where or lax.cond for a Python branch, jnp for numpy and float(); "

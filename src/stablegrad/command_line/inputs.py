@@ -21,9 +21,10 @@ def read_npz(name: str) -> dict[str, np.ndarray]:
         InputError: If it is missing, is no ``.npz`` file, or holds Python objects.
     """
     try:
-        with np.load(name, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise InputError("this is a single array; save with numpy.savez and argument names", name)
+        archive = np.load(name, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise InputError("this is a single array; save with numpy.savez and argument names", name)
+        with archive:
             return {key: archive[key] for key in archive.files}
     except FileNotFoundError:
         raise InputError("no such file (asked for by --npz)", name) from None
