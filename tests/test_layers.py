@@ -8,8 +8,8 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 PACKAGE = "stablegrad"
 
-# What each part may import of the package. A part is a folder or a file right under the package; a key with a dot
-# is a file within a part that may do more than the rest of it. A new part needs a line here.
+# What each part may import of the package. A part is a folder or a file right under the package; a key with a
+# dot is a file within a part that may do more than the rest of it. A new part needs a line here.
 ALLOWED = {
     "graph": {"graph"},
     "facts": {"graph", "facts"},

@@ -4,7 +4,6 @@ import re
 import stat
 from pathlib import Path
 
-
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCRIPT = ROOT / ".ci" / "run"
