@@ -1,6 +1,7 @@
 """The ``stablegrad`` command."""
 
 import contextlib
+import importlib.metadata
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -41,8 +42,18 @@ class FloatType(StrEnum):
     float64 = "float64"
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"stablegrad {importlib.metadata.version('stablegrad')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _several_commands() -> None:
+def _several_commands(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version.")
+    ] = False,
+) -> None:
     """Values and gradients that stay finite and accurate."""
 
 

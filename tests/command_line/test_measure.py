@@ -1,4 +1,4 @@
-"""Three programs side by side, with stand-ins for `stabilize` and the truth, so that each outcome can be had."""
+"""Three programs side by side; stand-ins for `stabilize` and the truth, so that each outcome can be had."""
 
 import math
 from pathlib import Path

@@ -10,6 +10,8 @@ import mpmath
 import numpy as np
 import pytest
 
+from stablegrad import stabilize
+
 FILE = Path(__file__).resolve().parents[2] / "examples" / "textbook_losses.py"
 STEP = mpmath.mpf(10) ** -250
 
@@ -106,3 +108,10 @@ def test_plain_jax_fails(name: str, number: int, example: dict) -> None:
     right, plain = exact(name, example), computed(getattr(LOSSES, name), example)
     assert all(np.isfinite(r).all() for r in right.values())
     assert max(bits(plain[key], right[key]) for key in right) > 6
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize(("name", "number", "example"), CASES, ids=IDS)
+def test_stabilized_is_right(name: str, number: int, example: dict, wrap) -> None:
+    right, stable = exact(name, example), computed(wrap(stabilize(getattr(LOSSES, name))), example)
+    assert {key: b for key in right if (b := bits(stable[key], right[key])) > 6} == {}
