@@ -1,0 +1,147 @@
+"""The public functions: `stabilize` and `explain`."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from typing import Any, Callable, Iterable, TypeVar, overload
+
+from stablegrad.graph.node import Graph, Node
+from stablegrad.graph.printing import expression
+from stablegrad.report import Explanation, Rewrite, Untouched, source_line
+from stablegrad.rewrite import Rewriting, rewrite
+from stablegrad.rules import RULES
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@overload
+def stabilize(f: F, **options: Any) -> F: ...
+@overload
+def stabilize(f: None = None, **options: Any) -> Callable[[F], F]: ...
+def stabilize(
+    f: Any = None,
+    *,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    disable: str | Iterable[str] = (),
+) -> Any:
+    """The same mathematics as `f`, with value and gradient finite and accurate.
+
+    A function, method or decorator. The result is called as `f` is, with any pytrees of arrays as arguments, and
+    returns what `f` returns: the same structure, shapes, dtypes and weak types. It may stand under and over `jax.jit`,
+    `vmap`, `grad`, `jvp`, `jacfwd`, `hessian`, `checkpoint`, `eval_shape` and the loops of `jax.lax`; the derivative is
+    right when the derivative is taken of the stabilized function (`jax.grad(stabilize(loss))`).
+
+    Args:
+        f: a function of JAX arrays. Arguments that are no arrays or numbers (strings, None, functions) are static.
+        static_argnums: positions of arguments that are Python values, as in `jax.jit`. They must be hashable.
+        static_argnames: names of such arguments.
+        disable: names of rules that are switched off (`stablegrad.rule_names()` lists them).
+
+    Returns:
+        a function with the signature of `f`. Values that `f` closes over are read when it is traced, once per
+        combination of argument shapes, dtypes and static values, as `jax.jit` does.
+
+    Raises:
+        TypeError: `f` is not callable.
+        ValueError: a name in `disable` is not a rule.
+        Errors that `f` itself raises come through unchanged.
+
+    >>> import jax, jax.numpy as jnp, stablegrad
+    >>> loss = lambda x: -jnp.log(jax.nn.softmax(x))[0]
+    >>> x = jnp.array([-200.0, 0.0])
+    >>> print(loss(x), jax.grad(loss)(x))
+    inf [nan nan]
+    >>> print(stablegrad.stabilize(loss)(x), jax.grad(stablegrad.stabilize(loss))(x))
+    200.0 [-1.  1.]
+    """
+    disabled = _rule_names(disable)
+    if f is None:
+        return functools.partial(
+            stabilize, static_argnums=static_argnums, static_argnames=static_argnames, disable=disable
+        )
+    if not callable(f):
+        raise TypeError(f"stabilize takes a function, but was given {type(f).__name__}: {f!r:.80}")
+    from stablegrad.engines.jax.function import Stabilized
+
+    return Stabilized(f, _static(static_argnums), _static(static_argnames), _rewriter(disabled))
+
+
+def explain(f: Any, **options: Any) -> Callable[..., Explanation]:
+    """What `stabilize` does to `f`: a function that takes the arguments of `f` and returns a report.
+
+    Nothing is computed; the arguments may be arrays or `jax.ShapeDtypeStruct`. `options` are those of `stabilize`.
+
+    >>> import jax, jax.numpy as jnp, stablegrad
+    >>> report = stablegrad.explain(lambda x: jnp.log(1.0 + jnp.exp(x)))(1.0)
+    >>> print(report.rewrites[0].before, "->", report.rewrites[0].after)
+    log((1 + exp(input))) -> softplus(input)
+    """
+    stabilized = stabilize(f, **options)
+
+    @functools.wraps(f, updated=())
+    def explained(*args: Any, **kwargs: Any) -> Explanation:
+        rewritings: list[Rewriting] = []
+        opaque: list[tuple[str, Any, str]] = []
+
+        def rewriter(graph: Graph, roots: list[Node]) -> dict[Node, Node]:
+            found = rewrite(graph, roots, stabilized.rewriter.disabled)
+            rewritings.append(found)
+            return found.replaced
+
+        stabilized.rewritten(args, kwargs, rewriter, lambda capture: opaque.extend(capture.opaque))
+        name = getattr(f, "__name__", type(f).__name__)
+        return Explanation(name, _rewrites(rewritings), _untouched(opaque))
+
+    return explained
+
+
+def rule_names() -> tuple[str, ...]:
+    """The names of all rules, as `disable` takes them."""
+    return tuple(sorted({name for rules in RULES.values() for name, _ in rules}))
+
+
+def _rule_names(disable: str | Iterable[str]) -> frozenset[str]:
+    names = frozenset([disable] if isinstance(disable, str) else disable)
+    unknown = sorted(names - set(rule_names()))
+    if unknown:
+        raise ValueError(f"no rule is named {', '.join(map(repr, unknown))}; there are: {', '.join(rule_names())}")
+    return names
+
+
+def _static(value: Any) -> tuple:
+    return (value,) if isinstance(value, (int, str)) else tuple(value)
+
+
+class _rewriter:  # noqa: N801 - a function with one attribute
+    """The rule book as the engine calls it."""
+
+    def __init__(self, disabled: frozenset[str]) -> None:
+        self.disabled = disabled
+
+    def __call__(self, graph: Graph, roots: list[Node]) -> dict[Node, Node]:
+        return rewrite(graph, roots, self.disabled).replaced
+
+
+def _rewrites(rewritings: list[Rewriting]) -> tuple[Rewrite, ...]:
+    counted: Counter[Rewrite] = Counter()
+    for found in rewritings:
+        for rule, node, replacement, reason in found.records:
+            place = node.source
+            file, line = (place.file, place.line) if place is not None else (None, None)
+            text = source_line(file, line)
+            counted[Rewrite(rule, file, line, text, expression(node), expression(replacement), reason)] += 1
+    ordered = sorted(counted.items(), key=lambda item: (item[0].file or "", item[0].line or 0))
+    return tuple(Rewrite(**{**r.__dict__, "count": n}) for r, n in ordered)
+
+
+def _untouched(opaque: list[tuple[str, Any, str]]) -> tuple[Untouched, ...]:
+    counted: Counter[Untouched] = Counter()
+    for operation, place, reason in opaque:
+        file, line = (place.file, place.line) if place is not None else (None, None)
+        counted[Untouched(operation, file, line, reason)] += 1
+    return tuple(Untouched(**{**u.__dict__, "count": n}) for u, n in counted.items())
+
+
+__all__ = ["explain", "rule_names", "stabilize"]

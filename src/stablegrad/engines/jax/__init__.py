@@ -1,0 +1,1 @@
+"""The JAX engine: capture, names of primitives, emission."""

@@ -1,0 +1,130 @@
+"""What the engine needs of JAX that is private or changes between versions, all of it in this one file."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Hashable
+
+import jax
+import jax.extend.core as jex
+from jax.extend.core import primitives as public
+
+try:  # which settings and contexts (x64, mesh, axis names ...) a trace depends on
+    from jax._src.config import trace_context as _trace_context
+except ImportError:  # pragma: no cover - other versions
+    _trace_context = None
+
+JAX_ROOT = os.path.dirname(os.path.abspath(jax.__file__)) + os.sep
+PACKAGE_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+
+
+def primitive(name: str) -> jex.Primitive | None:
+    """The public primitive object of that name, or None in a version that has none."""
+    return getattr(public, name + "_p", None)
+
+
+def _primitive_of(function: Any, *arguments: Any) -> jex.Primitive:
+    """The primitive that a public function binds, for those that jax.extend does not list."""
+    return jax.make_jaxpr(function)(*arguments).jaxpr.eqns[0].primitive
+
+
+optimization_barrier_p = _primitive_of(jax.lax.optimization_barrier, 0.0)
+split_p = _primitive_of(lambda x: jax.lax.split(x, (1, 1)), jax.ShapeDtypeStruct((2,), "float32"))
+
+
+def trace_context() -> Hashable:
+    """A key that differs where the same function would be traced differently."""
+    if _trace_context is not None:
+        return _trace_context()
+    return (jax.config.jax_enable_x64, jax.config.jax_numpy_rank_promotion)  # pragma: no cover
+
+
+def is_tracer(value: Any) -> bool:
+    return isinstance(value, jax.core.Tracer)
+
+
+def user_frame(equation: jex.JaxprEqn) -> tuple[str, int, str] | None:
+    """(file, line, function) of the user's innermost frame that wrote an equation."""
+    traceback = equation.source_info.traceback
+    if traceback is None:
+        return None
+    for frame in traceback.frames:
+        name = frame.file_name
+        if name.startswith((JAX_ROOT, PACKAGE_ROOT)) or "importlib" in name:
+            continue
+        if f"{os.sep}site-packages{os.sep}jaxlib" in name:
+            continue
+        return name, frame.line_num, frame.function_name
+    return None
+
+
+def written_in_jax(jaxpr: jex.Jaxpr) -> bool:
+    """True if the traced function of a body is JAX's own; its frames may then be those of an earlier caller."""
+    info = jaxpr.debug_info
+    return info is not None and " at " + JAX_ROOT in (info.func_src_info or "")
+
+
+def custom_rule_is_jax_own(equation: jex.JaxprEqn) -> bool:
+    """True if the derivative rule of a custom_jvp_call was written in JAX itself."""
+    rule = equation.params.get("jvp_jaxpr_fun", None)
+    if rule is None:
+        rule = equation.params.get("jvp", None)
+    function = getattr(rule, "f", rule)
+    for _ in range(8):
+        inner = getattr(function, "func", None) or getattr(function, "__wrapped__", None)
+        if inner is None:
+            break
+        function = inner
+    body = equation.params["call_jaxpr"]
+    return written_in_jax(body.jaxpr) or str(getattr(function, "__module__", "")).startswith("jax._src")
+
+
+def plain_jit(parameters: dict[str, Any]) -> bool:
+    """True for a jit that only names and groups: no shardings, layouts, donation or options of its own."""
+    return (
+        all(type(s).__name__ == "UnspecifiedValue" for s in parameters["in_shardings"])
+        and all(type(s).__name__ == "UnspecifiedValue" for s in parameters["out_shardings"])
+        and all(layout is None for layout in parameters["in_layouts"] + parameters["out_layouts"])
+        and not any(parameters["donated_invars"])
+        and not parameters["compiler_options_kvs"]
+    )
+
+
+def regrouped_jit_parameters(parameters: dict[str, Any], jaxpr: jex.ClosedJaxpr) -> dict[str, Any]:
+    """Parameters of a plain jit for a body with other inputs and outputs."""
+    unspecified = (parameters["in_shardings"] + parameters["out_shardings"])[0]
+    inputs, outputs = len(jaxpr.jaxpr.invars), len(jaxpr.jaxpr.outvars)
+    return dict(
+        parameters,
+        jaxpr=jaxpr,
+        in_shardings=(unspecified,) * inputs,
+        out_shardings=(unspecified,) * outputs,
+        in_layouts=(None,) * inputs,
+        out_layouts=(None,) * outputs,
+        donated_invars=(False,) * inputs,
+    )
+
+
+def trivial_sharding(aval: Any) -> bool:
+    """True unless the type of a value carries a mesh (explicit sharding, or inside shard_map)."""
+    mesh = getattr(getattr(aval, "sharding", None), "mesh", None)
+    varying = getattr(aval, "vma", None) or getattr(aval, "manual_axis_type", None)
+    return (mesh is None or mesh.empty or not getattr(mesh, "_any_axis_explicit", False)) and not _varies(varying)
+
+
+def _varies(varying: Any) -> bool:
+    if varying is None:
+        return False
+    if isinstance(varying, (frozenset, set)):
+        return bool(varying)
+    return bool(getattr(varying, "varying", None) or getattr(varying, "unreduced", None))
+
+
+def debug_info(jaxpr: jex.Jaxpr, inputs: int, outputs: int) -> Any:
+    """Names for a body that was regrouped: those of the original, without its argument and result names."""
+    info = jaxpr.debug_info
+    return jex.DebugInfo(info.traced_for, info.func_src_info, ("",) * inputs, ("",) * outputs)
+
+
+def abstract(value: Any) -> Any:
+    return jax.typeof(value)

@@ -1,0 +1,253 @@
+"""From a traced function to the graph.
+
+Every value of the jaxpr gets a node; equal pure ones share it. Bodies that only group (jit, remat) are read through:
+their values are nodes of the same graph, and a `Frame` remembers which equation they came from, so that `emit.py` can
+leave an untouched body as it was.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.extend.core as jex
+
+from stablegrad.engines.jax import _compat, names
+from stablegrad.engines.jax.regions import BODIES
+from stablegrad.graph.arrange import arrange, reshape, transpose
+from stablegrad.graph.build import stop_gradient
+from stablegrad.graph.node import Graph, Handle, Node, Source, is_float
+
+
+class Frame:
+    """One instance of a jaxpr that was read: which node each of its variables is.
+
+    Attributes:
+        jaxpr: the jaxpr of this instance.
+        nodes: variable -> node.
+        children: index of a grouping equation -> the frame of its body.
+        parent: (frame, equation index) that holds this body, or None at the top.
+        defined_by: variable -> index of the equation that defines it.
+    """
+
+    def __init__(self, jaxpr: jex.Jaxpr, parent: tuple["Frame", int] | None) -> None:
+        self.jaxpr = jaxpr
+        self.parent = parent
+        self.nodes: dict[jex.Var, Node] = {}
+        self.children: dict[int, Frame] = {}
+        self.defined_by: dict[jex.Var, int] = {}
+
+    def node(self, graph: Graph, atom: Any) -> Node:
+        if isinstance(atom, jex.Literal):
+            return graph.literal(atom.val, atom.aval.dtype)
+        return self.nodes[atom]
+
+
+class Capture:
+    """A captured program: its graph, the frames of its bodies, and the jaxpr itself.
+
+    Attributes:
+        closed: the jaxpr as traced.
+        graph: the nodes.
+        top: the outermost frame.
+        opaque: (operation, source, reason) for each equation that was not understood.
+        effects: nodes of what equations with an effect read; they are needed whatever the outputs are.
+        loops: equations whose bodies are programs of their own.
+    """
+
+    def __init__(self, closed: jex.ClosedJaxpr) -> None:
+        self.closed = closed
+        self.graph = Graph()
+        self.opaque: list[tuple[str, Source | None, str]] = []
+        self.effects: list[Node] = []
+        self.loops: list[jex.JaxprEqn] = []
+        self.top = Frame(closed.jaxpr, None)
+        for var, value in zip(closed.jaxpr.constvars, closed.consts):
+            self._constant(self.top, var, value)
+        for var in closed.jaxpr.invars:
+            node = self._fresh("input", (), var)
+            self._define(self.top, var, node)
+            self.graph.inputs.append(node)
+        self._read(self.top, None)
+        self.graph.outputs = [self.top.node(self.graph, v) for v in closed.jaxpr.outvars]
+
+    # -- nodes ---------------------------------------------------------------------------------------------------
+
+    def _fresh(self, op: str, inputs: tuple[Node, ...], var: jex.Var, params: tuple = ()) -> Node:
+        aval = var.aval
+        shape = tuple(getattr(aval, "shape", ()))
+        return self.graph.node(op, inputs, params, shape, getattr(aval, "dtype", None), share=False)
+
+    def _define(self, frame: Frame, var: jex.Var, node: Node, source: Source | None = None) -> None:
+        frame.nodes[var] = node
+        if node.origin is None and node.op.name != "literal":
+            node.origin = (frame, var)
+        if node.source is None:
+            node.source = source
+
+    def _constant(self, frame: Frame, var: jex.Var, value: Any) -> None:
+        node = self._fresh("constant", (), var)
+        if not _compat.is_tracer(value) and hasattr(value, "dtype") and hasattr(value, "shape"):
+            node.value = value
+        self._define(frame, var, node)
+        self.graph.inputs.append(node)
+
+    # -- equations -----------------------------------------------------------------------------------------------
+
+    def _read(self, frame: Frame, outer: Source | None) -> None:
+        """Read every equation of a frame. `outer`: where the user called JAX's own function whose body this is."""
+        for index, equation in enumerate(frame.jaxpr.eqns):
+            for var in equation.outvars:
+                frame.defined_by[var] = index
+            source = outer or _source(equation)
+            inputs = tuple(frame.node(self.graph, v) for v in equation.invars)
+            body = _grouped_body(equation)
+            if body is not None:
+                self._read_body(frame, index, equation, body, inputs, source)
+                continue
+            nodes = self._translate(equation, inputs, source)
+            for var, node in zip(equation.outvars, nodes):
+                self._define(frame, var, node, source)
+
+    def _read_body(
+        self,
+        frame: Frame,
+        index: int,
+        equation: jex.JaxprEqn,
+        body: jex.ClosedJaxpr,
+        inputs: tuple[Node, ...],
+        source: Source | None,
+    ) -> None:
+        child = Frame(body.jaxpr, (frame, index))
+        frame.children[index] = child
+        for var, value in zip(body.jaxpr.constvars, body.consts):
+            self._constant(child, var, value)
+        for var, node in zip(body.jaxpr.invars, inputs):
+            child.nodes[var] = node
+        self._read(child, source if _compat.written_in_jax(body.jaxpr) else None)
+        for var, inner in zip(equation.outvars, body.jaxpr.outvars):
+            self._define(frame, var, child.node(self.graph, inner), source)
+
+    def _translate(
+        self, equation: jex.JaxprEqn, inputs: tuple[Node, ...], source: Source | None
+    ) -> list[Node]:
+        if not equation.effects and len(equation.outvars) == 1:
+            node = self._pure(equation, inputs, equation.outvars[0])
+            if node is not None:
+                return [node]
+        self._note_opaque(equation, source)
+        if equation.effects:
+            self.effects.extend(inputs)
+        if equation.primitive in BODIES:
+            self.loops.append(equation)
+        region = {names.SCAN: "scan", names.WHILE: "while", names.COND: "cond", names.CUSTOM_JVP: "custom_jvp",
+                  names.CUSTOM_VJP: "custom_vjp"}.get(equation.primitive, "opaque")  # fmt: skip
+        if equation.primitive is names.BARRIER:
+            region = "barrier"
+        handle = Handle(equation.primitive, tuple(sorted(equation.params.items(), key=lambda kv: kv[0])))
+        if len(equation.outvars) == 1:
+            return [self._fresh(region, inputs, equation.outvars[0], (handle,))]
+        whole = self.graph.node(region, inputs, (handle,), (), None, share=False)
+        return [self._fresh("output", (whole,), var, (k,)) for k, var in enumerate(equation.outvars)]
+
+    def _note_opaque(self, equation: jex.JaxprEqn, source: Source | None) -> None:
+        if equation.effects:
+            reason = "it has an effect"
+        elif equation.primitive in (names.CUSTOM_JVP, names.CUSTOM_VJP):
+            reason = "it carries a derivative rule of its own"
+        elif equation.primitive in (names.SCAN, names.WHILE, names.COND):
+            return
+        elif any(is_float(v.aval.dtype) for v in equation.outvars if hasattr(v.aval, "dtype")):
+            reason = "no rule knows this operation"
+        else:
+            return
+        self.opaque.append((str(equation.params.get("name", equation.primitive)), source, reason))
+
+    def _pure(self, equation: jex.JaxprEqn, inputs: tuple[Node, ...], var: jex.Var) -> Node | None:
+        """The node of a primitive that the compiler knows, or None."""
+        aval, primitive, params = var.aval, equation.primitive, equation.params
+        if not hasattr(aval, "shape") or any(not isinstance(n, int) for n in aval.shape):
+            return None
+        shape, dtype, graph = tuple(aval.shape), aval.dtype, self.graph
+        if not _compat.trivial_sharding(aval):
+            return None
+        if primitive in names.ELEMENTWISE:
+            if params.get("accuracy") is not None:
+                return None
+            extra = tuple(v for k, v in sorted(params.items()) if k != "accuracy")
+            fitted = tuple(_fit(graph, node, shape) for node in inputs)
+            return graph.node(names.ELEMENTWISE[primitive], fitted, extra, shape, dtype)
+        if primitive in names.REDUCTIONS:
+            return graph.node(names.REDUCTIONS[primitive], inputs, (tuple(params["axes"]),), shape, dtype)
+        if primitive in names.ARG_REDUCTIONS:
+            return graph.node(names.ARG_REDUCTIONS[primitive], inputs, (tuple(params["axes"]),), shape, dtype)
+        if primitive in names.CUMULATIVE:
+            extra = (params["axis"], params["reverse"])
+            return graph.node(names.CUMULATIVE[primitive], inputs, extra, shape, dtype)
+        handle = Handle(primitive, tuple(sorted(params.items(), key=lambda kv: kv[0])))
+        if primitive in names.HANDLED:
+            return graph.node(names.HANDLED[primitive], inputs, (handle,), shape, dtype)
+        if primitive is names.CUSTOM_JVP and _compat.custom_rule_is_jax_own(equation):
+            own = names.OWN_CUSTOM_JVP.get(_body_name(params["call_jaxpr"].jaxpr))
+            if own is None:
+                return None
+            return graph.node(own, tuple(_fit(graph, node, shape) for node in inputs), (), shape, dtype)
+        return self._moving(equation, inputs, shape, dtype, handle)
+
+    def _moving(
+        self, equation: jex.JaxprEqn, inputs: tuple[Node, ...], shape: tuple[int, ...], dtype: Any, handle: Handle
+    ) -> Node | None:
+        primitive, params, graph = equation.primitive, equation.params, self.graph
+        if primitive is names.CONVERT:
+            if inputs[0].dtype == dtype:
+                return inputs[0]
+            return graph.node("cast", inputs, (), shape, dtype)
+        if primitive is names.BROADCAST and len(inputs) == 1:
+            return arrange(graph, inputs[0], shape, tuple(params["broadcast_dimensions"]))
+        if primitive is names.TRANSPOSE:
+            return transpose(graph, inputs[0], tuple(params["permutation"]))
+        if primitive is names.SQUEEZE or (primitive is names.RESHAPE and params["dimensions"] is None):
+            return reshape(graph, inputs[0], shape) if len(inputs) == 1 else None
+        if primitive is names.STOP_GRADIENT:
+            return stop_gradient(graph, inputs[0])
+        if primitive is names.IOTA and not inputs:
+            return graph.node("iota", (), (handle,), shape, dtype)
+        if primitive in names.MOVING:
+            data = names.MOVING[primitive]
+            data = tuple(range(len(inputs))) if data is None else data
+            if primitive is _compat.primitive("gather") and params["fill_value"] is not None:
+                return None  # elements that are none of the operand's
+            return graph.node("move", inputs, (Handle(primitive, handle.parameters, data),), shape, dtype)
+        return None
+
+
+def _fit(graph: Graph, node: Node, shape: tuple[int, ...]) -> Node:
+    """An operand of an elementwise operation in the result's shape; literals stay scalars."""
+    while node.op.name == "arrange" and node.inputs[0].op.name == "literal":
+        node = node.inputs[0]
+    if node.shape == shape or node.op.name == "literal":
+        return node
+    if node.shape == ():
+        return arrange(graph, node, shape, ())
+    return arrange(graph, node, shape, tuple(range(len(shape) - len(node.shape), len(shape))))
+
+
+def _grouped_body(equation: jex.JaxprEqn) -> jex.ClosedJaxpr | None:
+    """The body of an equation that only groups others (a plain jit, a remat), or None."""
+    if equation.primitive is names.JIT and _compat.plain_jit(equation.params):
+        return equation.params["jaxpr"]
+    if equation.primitive is names.REMAT:
+        return jex.ClosedJaxpr(equation.params["jaxpr"], ())
+    return None
+
+
+def _body_name(jaxpr: jex.Jaxpr) -> str:
+    info = jaxpr.debug_info
+    return (info.func_src_info or "").split(" ")[0] if info is not None else ""
+
+
+def _source(equation: jex.JaxprEqn) -> Source | None:
+    frame = _compat.user_frame(equation)
+    return None if frame is None else Source(*frame)
+
+
+

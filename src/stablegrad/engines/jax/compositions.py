@@ -1,0 +1,59 @@
+"""Small functions that only emitted programs need: shifts, guards, the logarithm of a sum of few terms."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+from jax import lax
+
+from stablegrad.numerics import jax as numerics
+
+
+def _number(x: Any, value: float) -> Any:
+    return lax.full_like(x, value)
+
+
+def nonnegative(u: Any) -> Any:
+    """u where it is 0 or more, NaN below: exp(log(u))."""
+    return lax.select(lax.lt(u, _number(u, 0)), _number(u, math.nan), u)
+
+
+def require(value: Any, u: Any) -> Any:
+    """value, NaN where u is negative."""
+    return lax.select(lax.lt(u, _number(u, 0)), _number(value, math.nan), value)
+
+
+def _finite(shift: Any) -> Any:
+    """A shift that can be subtracted: 0 where the maximum is not a finite number."""
+    return lax.stop_gradient(lax.select(lax.is_finite(shift), shift, _number(shift, 0)))
+
+
+def shift(e: Any, axis: tuple[int, ...]) -> Any:
+    """The largest exponent along `axis`, held constant for the derivative."""
+    return _finite(lax.reduce_max(lax.stop_gradient(e), axis))
+
+
+def shift_weighted(e: Any, m: Any, axis: tuple[int, ...]) -> Any:
+    """The largest exponent that has a mantissa other than 0."""
+    return _finite(lax.reduce_max(_counted(lax.stop_gradient(m), lax.stop_gradient(e)), axis))
+
+
+def _counted(m: Any, e: Any) -> Any:
+    return lax.select(lax.ne(m, _number(m, 0)), e, _number(e, -math.inf))
+
+
+def shift_terms(*pairs: Any) -> Any:
+    """The largest exponent of m1, e1, m2, e2 ... that has m != 0."""
+    held = [lax.stop_gradient(p) for p in pairs]
+    return _finite(functools.reduce(lax.max, [_counted(m, e) for m, e in zip(held[::2], held[1::2])]))
+
+
+def log_sum_terms(*pairs: Any) -> Any:
+    """log of the sum of m * exp(e) over pairs m1, e1, m2, e2 ...: NaN if the sum is negative."""
+    s = shift_terms(*pairs)
+    entries = [numerics.mul_exp(m, lax.sub(e, s)) for m, e in zip(pairs[::2], pairs[1::2])]
+    return lax.add(lax.log(functools.reduce(lax.add, entries)), s)
+
+

@@ -1,0 +1,51 @@
+"""The JAX engine as the rest of the package sees it: trace a function, rewrite its jaxpr, run the result."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Protocol
+
+import jax.extend.core as jex
+
+from stablegrad.engines.jax.capture import Capture
+from stablegrad.engines.jax.emit import emit
+from stablegrad.engines.jax.regions import rewritten_bodies
+from stablegrad.graph.node import Graph, Node
+
+
+class Rewriter(Protocol):
+    """What the engine needs of the rule book: which nodes stand for which, given what is needed."""
+
+    def __call__(self, graph: Graph, roots: list[Node]) -> dict[Node, Node]: ...
+
+
+def rewrite_program(
+    closed: jex.ClosedJaxpr, rewriter: Rewriter, on_capture: Callable[[Capture], None] | None = None
+) -> jex.ClosedJaxpr:
+    """The program with everything that `rewriter` replaces, bodies of loops and branches included.
+
+    A program in which nothing changes is returned itself, the same object.
+    """
+    capture = Capture(closed)
+    if on_capture is not None:
+        on_capture(capture)
+    replaced = rewriter(capture.graph, [*capture.graph.outputs, *capture.effects])
+    changed_bodies: dict[int, dict[str, Any] | None] = {}
+
+    def bodies(equation: jex.JaxprEqn) -> dict[str, Any] | None:
+        key = id(equation)
+        if key not in changed_bodies:
+            changed_bodies[key] = rewritten_bodies(
+                equation, lambda body: rewrite_program(body, rewriter, on_capture)
+            )
+        return changed_bodies[key]
+
+    if not replaced and not any(bodies(e) is not None for e in capture.loops):
+        return closed
+    return emit(capture, replaced, bodies)
+
+
+def run(closed: jex.ClosedJaxpr, arguments: list[Any]) -> list[Any]:
+    """Evaluate equation by equation, under whatever transformation is active."""
+    return jex.jaxpr_as_fun(closed)(*arguments)
+
+

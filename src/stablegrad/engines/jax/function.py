@@ -1,0 +1,130 @@
+"""A stabilized function: captured and rewritten once per kind of arguments, then run."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable
+
+import jax
+import jax.extend.core as jex
+import numpy as np
+
+from stablegrad.engines.jax import _compat
+from stablegrad.engines.jax.engine import Rewriter, rewrite_program, run
+
+MOST_KEPT = 256  # programs of one function; more kinds of arguments than that start again
+
+
+class Stabilized:
+    """`f` stabilized. Called as `f` is; also a method, when it stands in a class."""
+
+    def __init__(
+        self, f: Callable[..., Any], static_argnums: tuple[int, ...], static_argnames: tuple[str, ...], rewriter: Any
+    ) -> None:
+        functools.update_wrapper(self, f, updated=())
+        self.f = f
+        self.static_argnums = static_argnums
+        self.static_argnames = static_argnames
+        self.rewriter = rewriter
+        self._programs: dict[Any, tuple[jex.ClosedJaxpr, Any]] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, dynamic, call, key = self._split(args, kwargs)
+        found = self._programs.get(key)
+        if found is None:
+            closed, tree = _trace(call, dynamic)
+            found = rewrite_program(closed, self.rewriter), tree
+            if not any(map(_compat.is_tracer, closed.consts)):
+                if len(self._programs) >= MOST_KEPT:
+                    self._programs.clear()
+                self._programs[key] = found
+        closed, tree = found
+        return jax.tree.unflatten(tree, run(closed, dynamic))
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"stabilize({self.f!r})"
+
+    def __reduce__(self) -> Any:
+        from stablegrad.api import stabilize
+
+        options = dict(
+            static_argnums=self.static_argnums,
+            static_argnames=self.static_argnames,
+            disable=tuple(self.rewriter.disabled),
+        )
+        return functools.partial(stabilize, **options), (self.f,)
+
+    def rewritten(
+        self, args: tuple, kwargs: dict[str, Any], rewriter: Rewriter, on_capture: Callable[[Any], None]
+    ) -> jex.ClosedJaxpr:
+        """The rewritten program for these arguments, not kept."""
+        _, dynamic, call, _ = self._split(args, kwargs)
+        closed, _ = _trace(call, dynamic)
+        return rewrite_program(closed, rewriter, on_capture)
+
+    def _split(self, args: tuple, kwargs: dict[str, Any]) -> tuple[list, list, Callable[[list], Any], Any]:
+        """Leaves; those that are traced; the call from them; and what the program depends on."""
+        count = len(args)
+        static = {k % count if -count <= k < 0 else k for k in self.static_argnums}
+        frozen_args = tuple((k, a) for k, a in enumerate(args) if k in static)
+        frozen_kwargs = tuple(sorted((n, v) for n, v in kwargs.items() if n in self.static_argnames))
+        open_args = tuple(a for k, a in enumerate(args) if k not in static)
+        open_kwargs = {n: v for n, v in kwargs.items() if n not in self.static_argnames}
+        leaves, tree = jax.tree.flatten((open_args, open_kwargs))
+        traced = [k for k, leaf in enumerate(leaves) if is_array(leaf)]
+        chosen = set(traced)
+        fixed = tuple((k, leaf) for k, leaf in enumerate(leaves) if k not in chosen)
+        dynamic = [leaves[k] for k in traced]
+        f = self.f
+
+        def call(values: list) -> Any:
+            filled = list(leaves)
+            for k, value in zip(traced, values):
+                filled[k] = value
+            given, named = jax.tree.unflatten(tree, filled)
+            given = iter(given)
+            held = dict(frozen_args)
+            positional = [held[k] if k in held else next(given) for k in range(count)]
+            return f(*positional, **named, **dict(frozen_kwargs))
+
+        key = (
+            tree,
+            tuple(_described(leaf) for leaf in dynamic),
+            _hashable(fixed, "an argument that is no array"),
+            _hashable(frozen_args, "a static argument"),
+            _hashable(frozen_kwargs, "a static argument"),
+            _compat.trace_context(),
+        )
+        return leaves, dynamic, call, key
+
+
+def is_array(leaf: Any) -> bool:
+    """True for what is traced: arrays, numbers, and objects that JAX takes for arrays."""
+    if isinstance(leaf, (bool, int, float, complex, np.ndarray, np.generic, jax.Array)):
+        return getattr(leaf, "dtype", None) is None or leaf.dtype.kind not in "OSU"
+    return isinstance(leaf, jax.ShapeDtypeStruct) or hasattr(leaf, "__jax_array__")
+
+
+def _described(leaf: Any) -> Any:
+    return leaf if isinstance(leaf, jax.ShapeDtypeStruct) else jax.typeof(leaf)
+
+
+def _hashable(value: Any, what: str) -> Any:
+    try:
+        hash(value)
+    except TypeError:
+        raise TypeError(
+            f"stabilize: {what} is not hashable, so that the traced program could not be found again: {value!r:.200}"
+        ) from None
+    return value
+
+
+def _trace(call: Callable[[list], Any], dynamic: list) -> tuple[jex.ClosedJaxpr, Any]:
+    def flat(*values: Any) -> Any:
+        return call(list(values))
+
+    closed, shape = jax.make_jaxpr(flat, return_shape=True)(*dynamic)
+    return closed, jax.tree.structure(shape)

@@ -1,0 +1,152 @@
+"""How each operation of the graph is written in JAX: traced once per shape, then copied equation by equation."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable
+
+import jax
+import jax.extend.core as jex
+import numpy as np
+from jax import lax
+
+from stablegrad.engines.jax import compositions
+from stablegrad.graph.node import Handle, Node
+from stablegrad.numerics import jax as numerics
+
+
+def _late(name: str) -> Callable[..., Any]:
+    return lambda *args, **kwargs: getattr(numerics, name)(*args, **kwargs)
+
+
+def _shaped(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An elementwise function of operands that are scalars or have the result's shape."""
+
+    @functools.wraps(function)
+    def call(node: Node, *operands: Any) -> Any:
+        return function(*(o if np.shape(o) == node.shape else lax.full(node.shape, o) for o in operands))
+
+    return call
+
+
+def _binary(function: Callable[..., Any]) -> Callable[..., Any]:
+    """JAX's own binary operations take a scalar operand as it is."""
+    return lambda node, *operands: function(*operands)
+
+
+def _axes(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda node, *operands: function(*operands, axis=node.params[0])
+
+
+def _arrange(node: Node, x: Any) -> Any:
+    dims = node.params
+    order = sorted(range(len(dims)), key=lambda k: dims[k])
+    if order != list(range(len(dims))):
+        x = lax.transpose(x, order)
+    return lax.broadcast_in_dim(x, node.shape, sorted(dims))
+
+
+def _weighted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Operands (exponent, weight), with the axes of the reduction."""
+    return lambda node, e, m: function(e, m, axis=node.params[0])
+
+
+_NUMERICS = (
+    "softplus log_sigmoid sigmoid log1mexp log_expm1 logdiffexp exprel log1prel log_cosh mul_exp times_log cosm1 log_erfc"
+)
+_STABLE = {
+    "stable_logaddexp": _late("logaddexp"),
+    "stable_expm1": _late("expm1"),
+    "stable_tanh": _late("tanh"),
+    "stable_asinh": _late("asinh"),
+    "stable_acosh": _late("acosh"),
+    "stable_atanh": _late("atanh"),
+    "stable_xlogy": _late("xlogy"),
+}
+_LAX_UNARY = (
+    "neg exp exp2 log log1p expm1 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt rsqrt cbrt logistic "
+    "abs sign floor ceil is_finite erf erfc lgamma digamma square"
+)
+
+EMIT: dict[str, Callable[..., Any]] = {
+    **{name: _shaped(_late(name)) for name in _NUMERICS.split()},
+    **{name: _shaped(function) for name, function in _STABLE.items()},
+    **{name: _shaped(getattr(lax, name)) for name in _LAX_UNARY.split()},
+    "add": _binary(lax.add),
+    "sub": _binary(lax.sub),
+    "mul": _binary(lax.mul),
+    "div": _binary(lax.div),
+    "pow": _binary(lax.pow),
+    "max": _binary(lax.max),
+    "min": _binary(lax.min),
+    "clamp": lambda node, low, x, high: lax.clamp(low, x, high),
+    "select": lambda node, which, *cases: lax.select_n(
+        which, *(c if np.shape(c) == node.shape else lax.full(node.shape, c) for c in cases)
+    ),
+    "integer_pow": lambda node, x: lax.integer_pow(x, node.params[0]),
+    "cast": lambda node, x: lax.convert_element_type(x, node.dtype),
+    "arrange": _arrange,
+    "reshape": lambda node, x: lax.reshape(x, node.shape),
+    "stop_gradient": lambda node, x: lax.stop_gradient(x),
+    "reduce_sum": lambda node, x: lax.reduce_sum(x, node.params[0]),
+    "reduce_max": lambda node, x: lax.reduce_max(x, node.params[0]),
+    "reduce_min": lambda node, x: lax.reduce_min(x, node.params[0]),
+    "reduce_prod": lambda node, x: lax.reduce_prod(x, node.params[0]),
+    "cumsum": lambda node, x: lax.cumsum(x, *node.params),
+    "cumprod": lambda node, x: lax.cumprod(x, *node.params),
+    "cummax": lambda node, x: lax.cummax(x, *node.params),
+    "cummin": lambda node, x: lax.cummin(x, *node.params),
+    "cumlogsumexp": lambda node, x: lax.cumlogsumexp(x, *node.params),
+    "nonnegative": _shaped(compositions.nonnegative),
+    "require": _shaped(compositions.require),
+    "shift": _axes(compositions.shift),
+    "shift_weighted": _weighted(compositions.shift_weighted),
+    "shift_terms": _shaped(compositions.shift_terms),
+    "log_sum_terms": _shaped(compositions.log_sum_terms),
+    "log_abs_product": _axes(_late("log_abs_product")),
+    "logsumexp": _axes(_late("logsumexp")),
+    "logsumexp_weighted": _weighted(_late("logsumexp_weighted")),
+    "log_softmax": _axes(_late("log_softmax")),
+    "softmax": _axes(_late("softmax")),
+    "log_sum_others": _axes(_late("log_sum_others")),
+    "log_one_minus_softmax": _axes(_late("log_one_minus_softmax")),
+    "one_minus_softmax": _axes(_late("one_minus_softmax")),
+}
+
+_TRACED: dict[tuple, jex.ClosedJaxpr] = {}
+MOST_TRACED = 4096
+
+
+def template(node: Node) -> tuple[jex.ClosedJaxpr, list[Node]]:
+    """The equations of one new node, and which of its inputs they read (literals are written in)."""
+    reads = [i for i in node.inputs if i.op.name != "literal"]
+    described = tuple(
+        ("literal", i.value.tobytes(), i.dtype) if i.op.name == "literal" else (i.shape, i.dtype) for i in node.inputs
+    )
+    key = (node.op.name, node.params, node.shape, node.dtype, described, jax.config.jax_enable_x64)
+    try:
+        found = _TRACED.get(key)
+    except TypeError:
+        found, key = None, ()
+    if found is None:
+        found = _trace(node, reads)
+        if key:
+            if len(_TRACED) >= MOST_TRACED:
+                _TRACED.clear()
+            _TRACED[key] = found
+    return found, reads
+
+
+def _trace(node: Node, reads: list[Node]) -> jex.ClosedJaxpr:
+    emit = EMIT.get(node.op.name)
+
+    def function(*values: Any) -> Any:
+        given = iter(values)
+        operands = [i.value if i.op.name == "literal" else next(given) for i in node.inputs]
+        if emit is not None:
+            return emit(node, *operands)
+        handle = node.params[0]
+        assert isinstance(handle, Handle), f"no way to write {node.op.name} in JAX"
+        return handle.primitive.bind(*operands, **dict(handle.parameters))
+
+    return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(i.shape, i.dtype) for i in reads))

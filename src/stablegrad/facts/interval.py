@@ -1,0 +1,277 @@
+"""The interval that holds every value of a node, as far as its form shows it.
+
+Bounds are those of the real-number reading; an input's are infinite. NaN is outside this fact: a node with interval
+[0, 1] is in it wherever it is a number.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Callable
+
+import numpy as np
+
+from stablegrad.facts.peak import peak_of
+from stablegrad.graph.node import Node, is_float, moved_inputs
+
+Interval = tuple[float, float]
+EVERYTHING: Interval = (-math.inf, math.inf)
+CONSTANT_SIZE = 1 << 20  # larger constants are not scanned
+
+
+class Facts:
+    """Facts of the nodes of one graph, each worked out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Node, Interval] = {}
+
+    def interval(self, node: Node) -> Interval:
+        """Bounds of `node`. Walks without recursion, so that deep programs are no trouble."""
+        if node in self._known:
+            return self._known[node]
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            if top in self._known:
+                stack.pop()
+                continue
+            waiting = [i for i in top.inputs if i not in self._known]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            self._known[top] = self._bound(top)
+        return self._known[node]
+
+    def nonnegative(self, node: Node) -> bool:
+        return self.interval(node)[0] >= 0
+
+    def positive(self, node: Node) -> bool:
+        return self.interval(node)[0] > 0
+
+    def _bound(self, node: Node) -> Interval:
+        rule = BOUNDS.get(node.op.name)
+        if rule is None:
+            if node.dtype is not None and np.dtype(node.dtype).kind in "bu":
+                return (0.0, math.inf)
+            return EVERYTHING
+        low, high = rule(node, [self._known[i] for i in node.inputs])
+        if math.isnan(low) or math.isnan(high) or low > high:
+            return EVERYTHING
+        return low, high
+
+
+def _exp(x: float) -> float:
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return math.inf
+
+
+def _log(x: float) -> float:
+    return -math.inf if x <= 0 else math.log(x)
+
+
+def _product(a: float, b: float) -> float:
+    return 0.0 if a == 0 or b == 0 else a * b
+
+
+def _mul(node: Node, bounds: list[Interval]) -> Interval:
+    (a, b), (c, d) = bounds
+    if node.inputs[0] is node.inputs[1]:
+        return _even_power(2, bounds[0])
+    corners = [_product(x, y) for x in (a, b) for y in (c, d)]
+    return min(corners), max(corners)
+
+
+def _div(node: Node, bounds: list[Interval]) -> Interval:
+    (a, b), (c, d) = bounds
+    whole, part = node.inputs[1], node.inputs[0]
+    if a >= 0 and _sums(whole, part):
+        return (0.0, 1.0)
+    if c > 0 or d < 0:
+        corners = [_product(x, 1 / y if y else math.inf) for x in (a, b) for y in (c, d)]
+        return min(corners), max(corners)
+    if c >= 0 and a >= 0:
+        return (0.0, math.inf)
+    return EVERYTHING
+
+
+def _sums(whole: Node, part: Node) -> bool:
+    """whole is the sum of `part` along some axes, laid back."""
+    if whole.op.name == "arrange":
+        whole = whole.inputs[0]
+    return whole.op.name == "reduce_sum" and whole.inputs[0] is part
+
+
+def _even_power(n: int, bound: Interval) -> Interval:
+    a, b = bound
+    ends = [_power(abs(a), n), _power(abs(b), n)]
+    return (0.0 if a <= 0 <= b else min(ends)), max(ends)
+
+
+def _power(x: float, n: int) -> float:
+    try:
+        return float(x) ** n
+    except (OverflowError, ZeroDivisionError):
+        return math.inf
+
+
+def _integer_pow(node: Node, bounds: list[Interval]) -> Interval:
+    (n,) = node.params
+    a, b = bounds[0]
+    if n >= 0 and n % 2 == 0:
+        return _even_power(n, bounds[0])
+    if n > 0:
+        return math.copysign(_power(abs(a), n), a), math.copysign(_power(abs(b), n), b)
+    if n < 0 and a >= 0:
+        return (_power(b, n) if b < math.inf else 0.0), _power(a, n)
+    return (0.0, math.inf) if n % 2 == 0 else EVERYTHING
+
+
+def _sub(node: Node, bounds: list[Interval]) -> Interval:
+    (a, b), (c, d) = bounds
+    low, high = a - d, b - c
+    found = peak_of(node.inputs[1])
+    if found is not None and found[0] is node.inputs[0]:
+        high = min(high, 0.0) if not math.isnan(high) else 0.0
+        low = -math.inf if math.isnan(low) else low
+    return (-math.inf if math.isnan(low) else low), (math.inf if math.isnan(high) else high)
+
+
+def _add(node: Node, bounds: list[Interval]) -> Interval:
+    (a, b), (c, d) = bounds
+    return (-math.inf if math.isnan(a + c) else a + c), (math.inf if math.isnan(b + d) else b + d)
+
+
+def _reduce_sum(node: Node, bounds: list[Interval]) -> Interval:
+    count = _reduced(node)
+    a, b = bounds[0]
+    low, high = _product(a, count), _product(b, count)
+    inner = node.inputs[0]
+    if inner.op.name == "exp" and inner.inputs[0].op.name == "sub":
+        x, m = inner.inputs[0].inputs
+        found = peak_of(m)
+        if found is not None and found[0] is x and set(found[1]) <= set(node.params[0]) and count:
+            low = max(low, 1.0)  # the maximal entry contributes exp(0)
+    return low, high
+
+
+def _reduced(node: Node) -> int:
+    (axes,) = node.params
+    return math.prod(node.inputs[0].shape[k] for k in axes)
+
+
+def _reduce_prod(node: Node, bounds: list[Interval]) -> Interval:
+    a, b = bounds[0]
+    if a >= 0:
+        return (0.0 if a < 1 else a), (1.0 if b <= 1 else math.inf)
+    return EVERYTHING
+
+
+def _monotone(f: Callable[[float], float]) -> Callable[[Node, list[Interval]], Interval]:
+    return lambda node, bounds: (f(bounds[0][0]), f(bounds[0][1]))
+
+
+def _always(low: float, high: float) -> Callable[[Node, list[Interval]], Interval]:
+    return lambda node, bounds: (low, high)
+
+
+def _hull(node: Node, bounds: list[Interval]) -> Interval:
+    return min(a for a, _ in bounds), max(b for _, b in bounds)
+
+
+def _moved(node: Node, bounds: list[Interval]) -> Interval:
+    return _hull(node, [bounds[k] for k in moved_inputs(node)])
+
+
+def _move(node: Node, bounds: list[Interval]) -> Interval:
+    return _moved(node, bounds) if moved_inputs(node) else EVERYTHING
+
+
+def _value(node: Node, bounds: list[Interval]) -> Interval:
+    if node.value is None or getattr(node.value, "size", 0) == 0 or node.value.size > CONSTANT_SIZE:
+        return EVERYTHING
+    if not (is_float(node.dtype) or np.dtype(node.dtype).kind in "iub"):
+        return EVERYTHING
+    try:
+        array = np.asarray(node.value).astype(np.float64)
+    except (TypeError, ValueError, RuntimeError):  # a deleted or distributed array
+        return EVERYTHING
+    return float(array.min()), float(array.max())
+
+
+def _abs(node: Node, bounds: list[Interval]) -> Interval:
+    a, b = bounds[0]
+    return (0.0 if a <= 0 <= b else min(abs(a), abs(b))), max(abs(a), abs(b))
+
+
+def _softplus(x: float) -> float:
+    return x + math.log1p(math.exp(-x)) if x > 0 else math.log1p(_exp(x))
+
+
+def _logistic(x: float) -> float:
+    return 1 / (1 + _exp(-x))
+
+
+def _select(node: Node, bounds: list[Interval]) -> Interval:
+    return _hull(node, bounds[1:])
+
+
+BOUNDS: dict[str, Callable[[Node, list[Interval]], Interval]] = {
+    "literal": _value,
+    "constant": _value,
+    "iota": lambda node, bounds: (0.0, float(max(node.shape, default=1))),
+    "neg": lambda node, bounds: (-bounds[0][1], -bounds[0][0]),
+    "exp": _monotone(_exp),
+    "exp2": _monotone(lambda x: _exp(x * math.log(2))),
+    "log": _monotone(_log),
+    "log1p": _monotone(lambda x: _log(1 + x)),
+    "expm1": _monotone(lambda x: _exp(x) - 1),
+    "sqrt": _monotone(lambda x: math.sqrt(max(x, 0.0))),
+    "rsqrt": _always(0.0, math.inf),
+    "tanh": _monotone(math.tanh),
+    "logistic": _monotone(_logistic),
+    "softplus": _monotone(_softplus),
+    "sin": _always(-1.0, 1.0),
+    "cos": _always(-1.0, 1.0),
+    "acos": _always(0.0, math.pi),
+    "acosh": _always(0.0, math.inf),
+    "cosh": _always(1.0, math.inf),
+    "erf": _always(-1.0, 1.0),
+    "erfc": _always(0.0, 2.0),
+    "abs": _abs,
+    "sign": _always(-1.0, 1.0),
+    "square": lambda node, bounds: _even_power(2, bounds[0]),
+    "integer_pow": _integer_pow,
+    "pow": lambda node, bounds: (0.0, math.inf) if bounds[0][0] >= 0 else EVERYTHING,
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "div": _div,
+    "max": lambda node, bounds: (max(bounds[0][0], bounds[1][0]), max(bounds[0][1], bounds[1][1])),
+    "min": lambda node, bounds: (min(bounds[0][0], bounds[1][0]), min(bounds[0][1], bounds[1][1])),
+    "relu": lambda node, bounds: (max(bounds[0][0], 0.0), max(bounds[0][1], 0.0)),
+    "clamp": lambda node, bounds: (
+        max(bounds[0][0], min(bounds[1][0], bounds[2][0])),
+        min(bounds[2][1], max(bounds[1][1], bounds[0][1])),
+    ),
+    "select": _select,
+    "cast": lambda node, bounds: bounds[0],
+    "reduce_sum": _reduce_sum,
+    "reduce_prod": _reduce_prod,
+    "reduce_max": _monotone(lambda x: x),
+    "reduce_min": _monotone(lambda x: x),
+    "cumsum": lambda node, bounds: (min(bounds[0][0], 0.0) and -math.inf, math.inf),
+    "cumprod": lambda node, bounds: (0.0, 1.0 if bounds[0][1] <= 1 else math.inf) if bounds[0][0] >= 0 else EVERYTHING,
+    "cummax": _monotone(lambda x: x),
+    "cummin": _monotone(lambda x: x),
+    "dot_general": lambda node, bounds: (0.0, math.inf) if bounds[0][0] >= 0 and bounds[1][0] >= 0 else EVERYTHING,
+    "arrange": _moved,
+    "reshape": _moved,
+    "move": _move,
+    "stop_gradient": _moved,
+    "nonnegative": lambda node, bounds: (max(bounds[0][0], 0.0), max(bounds[0][1], 0.0)),
+    "softmax": _always(0.0, 1.0),
+    "sigmoid": _always(0.0, 1.0),
+}

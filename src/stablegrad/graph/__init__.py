@@ -1,0 +1,1 @@
+"""The engine-free program: nodes, operations, the normal form of broadcasts."""

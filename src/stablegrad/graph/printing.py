@@ -1,0 +1,33 @@
+"""A node as a short expression, for reports."""
+
+from __future__ import annotations
+
+from stablegrad.graph.node import Node
+
+INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
+QUIET = ("arrange", "reshape", "cast", "stop_gradient")  # what only lays the same numbers out
+
+
+def expression(node: Node, depth: int = 5) -> str:
+    """Readable text of the operation and, to `depth`, of what it reads; deeper values are `...`."""
+    name = node.op.name
+    if name == "literal":
+        return f"{float(node.value):.6g}" if node.value.dtype.kind in "fiub" else str(node.value)
+    if name in ("input", "constant"):
+        return name
+    if name in QUIET:
+        return expression(node.inputs[0], depth)
+    if depth == 0:
+        return "..."
+    inner = [expression(i, depth - 1) for i in node.inputs]
+    if name in INFIX:
+        return f"({inner[0]} {INFIX[name]} {inner[1]})"
+    if name == "neg":
+        return f"-{inner[0]}"
+    if name == "integer_pow":
+        return f"{inner[0]}**{node.params[0]}"
+    if name == "move":
+        return f"{node.params[0].primitive}({', '.join(inner[k] for k in node.params[0].data)})"
+    shown = name.removeprefix("stable_")
+    axes = node.params[0] if node.params and isinstance(node.params[0], tuple) else None
+    return f"{shown}({', '.join(inner)}{f', axis={axes}' if axes else ''})"

@@ -1,0 +1,83 @@
+"""The walk: from the outputs and effects, each captured node that is still needed is shown to its rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Iterable
+
+from stablegrad.facts import Facts
+from stablegrad.graph.node import Graph, Node
+from stablegrad.graph.printing import expression
+from stablegrad.rules import RULES, Companions
+
+
+@dataclass
+class Rewriting:
+    """What was found for one graph.
+
+    Attributes:
+        replaced: captured node -> the node that stands for it now.
+        records: (rule, node, replacement, reason) in the order found.
+    """
+
+    replaced: dict[Node, Node] = field(default_factory=dict)
+    records: list[tuple[str, Node, Node, str]] = field(default_factory=list)
+
+
+def rewrite(graph: Graph, roots: Iterable[Node], disabled: frozenset[str] = frozenset()) -> Rewriting:
+    """Ask the rules about every captured node that the roots need. Each node is asked once."""
+    companions = Companions(graph, Facts())
+    result = Rewriting()
+    seen: set[Node] = set()
+    waiting = sorted(set(roots), key=lambda n: n.order)
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        found = _ask(companions, node, disabled) if node.origin is not None else None
+        if found is None:
+            waiting.extend(node.inputs)
+            continue
+        name, replacement, reason = found
+        if _reaches(replacement, node, result.replaced):
+            waiting.extend(node.inputs)
+            continue
+        result.replaced[node] = replacement
+        result.records.append((name, node, replacement, reason))
+        waiting.append(replacement)
+    return result
+
+
+def _ask(companions: Companions, node: Node, disabled: frozenset[str]) -> tuple[str, Node, str] | None:
+    for name, rule in RULES.get(node.op.name, ()):
+        if name in disabled:
+            continue
+        found = rule(companions, node)
+        if found is not None and found.node is not node:
+            if found.node.shape != node.shape or found.node.dtype != node.dtype:
+                raise AssertionError(
+                    f"rule {name} changed {node.dtype}{node.shape} to {found.node.dtype}{found.node.shape}"
+                )
+            return name, found.node, found.reason
+    return None
+
+
+def _reaches(start: Node, goal: Node, replaced: dict[Node, Node]) -> bool:
+    """True if emitting `start` would need `goal`: such a rewrite would be circular."""
+    seen: set[Node] = set()
+    waiting = [start]
+    while waiting:
+        node = waiting.pop()
+        if node is goal:
+            return True
+        if node in seen or (node.origin is not None and node.order < goal.order and node not in replaced):
+            continue
+        seen.add(node)
+        waiting.append(replaced[node]) if node in replaced else waiting.extend(node.inputs)
+    return False
+
+
+def describe(node: Node) -> str:
+    """The node as a short expression."""
+    return expression(node)

@@ -1,0 +1,202 @@
+"""The two companions that every rule asks for: `linear` (a node as a formal sum) and `scaled` (as a few terms
+coefficient * factors * exp(exponent)).
+
+Each answer comes from the node's own operation and its inputs' answers, is worked out once, and is "the node itself"
+where nothing better is known. The answers per operation stand in `linear_answers.py` and `scaled_answers.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from stablegrad.facts import Facts
+from stablegrad.graph.build import Builder
+from stablegrad.graph.node import Graph, Node, is_float, literal_number
+from stablegrad.rules.forms import ONE, Linear, Term, collect
+
+MAX_TERMS = 8  # a sum of more terms is one factor
+MAX_PARTS = 16  # a formal sum of more parts is one part
+MAX_DEPTH = 120  # questions nested deeper are answered "the node itself"; keeps a walk linear and off the stack
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A node as a sum of terms; NaN wherever one of `guards` is negative (the log of a negative number was cancelled)."""
+
+    terms: tuple[Term, ...]
+    guards: frozenset[Node] = frozenset()
+
+    def single(self) -> Term | None:
+        return self.terms[0] if len(self.terms) == 1 else None
+
+
+class Companions:
+    """Companions of the nodes of one graph.
+
+    Attributes:
+        graph, build, facts: the graph, its constructors, its facts.
+        reductions: node of a virtual reduce_sum -> (the term under the sum, axes).
+    """
+
+    def __init__(self, graph: Graph, facts: Facts) -> None:
+        self.graph = graph
+        self.build = Builder(graph)
+        self.facts = facts
+        self.reductions: dict[Node, tuple[Term, tuple[int, ...]]] = {}
+        self._linear: dict[Node, Linear] = {}
+        self._scaled: dict[Node, Scaled] = {}
+        self._sums: dict[frozenset, Node] = {}
+        self._sum_nodes: dict[Node, tuple[Term, ...]] = {}
+        self._known_sums: dict[frozenset, list[tuple[Linear, Node]]] = {}
+        self._depth = 0
+
+    # -- a node as a formal sum ------------------------------------------------------------------------------------
+
+    def linear(self, node: Node) -> Linear:
+        found = self._linear.get(node)
+        if found is not None:
+            return found
+        number = literal_number(node)
+        if number is not None and is_float(node.dtype):
+            answer = Linear(constant=number)
+        else:
+            answer = Linear({node: ONE})
+            rule = LINEAR_ANSWERS.get(node.op.name)
+            if rule is not None and self._depth < MAX_DEPTH:
+                self._depth += 1
+                better = rule(self, node)
+                self._depth -= 1
+                if better is not None and len(better.parts) <= MAX_PARTS:
+                    answer = better
+        self._linear[node] = answer
+        if node.origin is not None and answer.parts.get(node) != 1 and answer.parts:
+            for part in answer.parts:
+                self._known_sums.setdefault(frozenset([part]), []).append((answer, node))
+        return answer
+
+    def known_sums(self, part: Node) -> list[tuple[Linear, Node]]:
+        """Captured nodes whose formal sum holds `part`, with those sums."""
+        return self._known_sums.get(frozenset([part]), [])
+
+    # -- a node as a sum of scaled terms -----------------------------------------------------------------------------
+
+    def scaled(self, node: Node) -> Scaled:
+        found = self._scaled.get(node)
+        if found is not None:
+            return found
+        answer = Scaled((Term(factors={node: ONE}),))
+        number = literal_number(node) if node.dtype is not None and is_float(node.dtype) else None
+        if number is not None:
+            answer = Scaled((Term(number),) if number else ())
+        else:
+            rule = SCALED_ANSWERS.get(node.op.name)
+            if rule is not None and self._depth < MAX_DEPTH:
+                self._depth += 1
+                better = rule(self, node)
+                self._depth -= 1
+                if better is not None and len(better.terms) <= MAX_TERMS:
+                    answer = better
+        self._scaled[node] = answer
+        if len(answer.terms) > 1:
+            self._register(node, answer.terms)
+        return answer
+
+    def trivial(self, node: Node) -> bool:
+        """True if `scaled` knows nothing better than the node itself."""
+        terms = self.scaled(node).terms
+        return len(terms) == 1 and terms[0].factors == {node: ONE} and not terms[0].exponent
+
+    def single(self, node: Node) -> tuple[Term, frozenset[Node]]:
+        """`node` as one term; a sum becomes a factor that `terms_of` opens again."""
+        scaled = self.scaled(node)
+        if len(scaled.terms) == 1:
+            return scaled.terms[0], scaled.guards
+        if not scaled.terms:
+            return Term(Fraction(0)), scaled.guards
+        return Term(factors={self._sum_node(scaled.terms, node): ONE}), scaled.guards
+
+    def _register(self, node: Node, terms: tuple[Term, ...]) -> Node:
+        key = frozenset((t.key, t.coefficient) for t in terms)
+        known = self._sums.setdefault(key, node)
+        self._sum_nodes[known] = terms
+        return known
+
+    def _sum_node(self, terms: tuple[Term, ...], like: Node) -> Node:
+        """The one node that stands for a sum of these terms."""
+        key = frozenset((t.key, t.coefficient) for t in terms)
+        found = self._sums.get(key)
+        if found is None:
+            found = self.raw_sum(terms, like)
+            self._sums[key] = found
+            self._sum_nodes[found] = terms
+            self._scaled.setdefault(found, Scaled(terms))
+        return found
+
+    def terms_of(self, node: Node) -> tuple[Term, ...] | None:
+        """The terms of a factor that stands for a sum, else None."""
+        return self._sum_nodes.get(node)
+
+    def from_terms(self, terms: list[Term], like: Node) -> Term:
+        """A sum of terms as one term."""
+        terms = collect(terms)
+        if not terms:
+            return Term(Fraction(0))
+        if len(terms) == 1:
+            return terms[0]
+        return Term(factors={self._sum_node(tuple(terms), like): ONE})
+
+    # -- virtual nodes: what a term is when written out plainly; keys of the algebra, emitted only through `value.py` ----
+
+    def raw_sum(self, terms: tuple[Term, ...], like: Node) -> Node:
+        return self.build.total([self.raw_term(t, like) for t in terms])
+
+    def raw_term(self, term: Term, like: Node) -> Node:
+        build = self.build
+        out = build.full(term.coefficient, like)
+        for node, power in sorted(term.factors.items(), key=lambda item: item[0].order):
+            out = build.mul(out, self.raw_power(node, power)) if out is not None else node
+        if term.exponent:
+            out = build.mul(out, build.elementwise("exp", self.raw_linear(term.exponent, like)))
+        return out
+
+    def raw_power(self, node: Node, power: Fraction) -> Node:
+        if power == 1:
+            return node
+        if power.denominator == 1:
+            return self.build.elementwise("integer_pow", node, params=(int(power),))
+        return self.build.elementwise("pow", node, self.build.number(power, node.dtype))
+
+    def raw_linear(self, linear: Linear, like: Node) -> Node:
+        build = self.build
+        parts = [build.scale(n, c) for n, c in sorted(linear.parts.items(), key=lambda item: item[0].order)]
+        constant = constant_value(linear)
+        if constant or not parts:
+            parts.append(build.number(constant, like.dtype) if parts else build.full(constant, like))
+        return build.total(parts)
+
+
+def constant_value(linear: Linear) -> Fraction | float:
+    """The number in a formal sum: exact where it is rational, else rounded to float64 once."""
+    import math
+
+    if not linear.logs:
+        return linear.constant
+    total = float(linear.constant)
+    whole = Fraction(1)
+    for number, times in linear.logs.items():
+        if times.denominator == 1 and abs(times) <= 64:
+            whole *= number ** int(times)  # log a + log b = log ab: one rounding
+        else:
+            total += float(times) * _log(number)
+    return total + (0.0 if whole == 1 else _log(whole) if abs(whole - 1) > Fraction(1, 4) else math.log1p(whole - 1))
+
+
+def _log(number: Fraction) -> float:
+    import math
+
+    return math.log(number.numerator) - math.log(number.denominator) if abs(number) != 1 else 0.0
+
+
+from stablegrad.rules.linear_answers import LINEAR_ANSWERS  # noqa: E402
+from stablegrad.rules.scaled_answers import SCALED_ANSWERS  # noqa: E402

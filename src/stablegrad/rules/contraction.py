@@ -1,0 +1,73 @@
+"""Matrix products of scaled values: each row shifted by its largest exponent, the product left to the engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stablegrad.graph.arrange import arrange
+from stablegrad.graph.node import Node
+from stablegrad.rules import companions as _companions
+from stablegrad.rules.forms import ONE, Linear, Term
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions, Scaled
+
+
+def scaled_contraction(c: "Companions", node: Node) -> "Scaled | None":
+    """dot_general(a, b) = exp(shift of a's row + shift of b's row) * dot_general of the shifted operands."""
+    from stablegrad.rules.scaled_answers import drop_term, split_along
+
+    parameters = dict(node.params[0].parameters)
+    (contract_a, contract_b), (batch_a, batch_b) = parameters["dimension_numbers"]
+    a, b = node.inputs
+    if a.dtype != node.dtype or b.dtype != node.dtype or (c.trivial(a) and c.trivial(b)):
+        return None
+    free_a = [k for k in range(len(a.shape)) if k not in contract_a and k not in batch_a]
+    free_b = [k for k in range(len(b.shape)) if k not in contract_b and k not in batch_b]
+    batch = len(batch_a)
+    place_a = {k: i for i, k in enumerate(batch_a)} | {k: batch + i for i, k in enumerate(free_a)}
+    place_b = {k: i for i, k in enumerate(batch_b)} | {
+        k: batch + len(free_a) + i for i, k in enumerate(free_b)
+    }
+    total, operands = Term(), []
+    for operand, axes, place in ((a, tuple(contract_a), place_a), (b, tuple(contract_b), place_b)):
+        term, guards = c.single(operand)
+        if guards:
+            return None
+        if not term.exponent and not any(c.terms_of(f) or f in c.reductions for f in term.factors):
+            operands.append(operand)
+            continue
+        outside, rest = split_along(c, term, axes)
+        outside = drop_term(c, outside, axes)
+        mantissa = operand
+        if rest.exponent:
+            exponent = c.raw_linear(rest.exponent, operand)
+            shift = c.build.along("shift", exponent, axes)
+            down = c.build.sub(exponent, c.build.lay_back(shift, operand.shape, axes))
+            mantissa = c.build.elementwise("exp", down)
+            if rest.factors:
+                mantissa = c.build.mul(c.raw_term(Term(factors=rest.factors), operand), mantissa)
+            outside = outside.times(Term(exponent=Linear({shift: ONE})))
+        elif rest.factors:
+            mantissa = c.raw_term(rest, operand)
+        else:
+            return None
+        operands.append(mantissa)
+        total = total.times(_laid(c, outside, node, tuple(k for k in range(len(operand.shape)) if k not in axes), place))
+    product = c.graph.node("dot_general", tuple(operands), node.params, node.shape, node.dtype)
+    if product is node:
+        return None
+    return _companions.Scaled((total.times(Term(factors={product: ONE})),))
+
+
+def _laid(c: "Companions", term: Term, node: Node, kept: tuple[int, ...], place: dict[int, int]) -> Term:
+    """A term over an operand's kept axes, laid into the product's shape."""
+    dims = tuple(place[k] for k in kept)
+
+    def lay(part: Node) -> Node:
+        return arrange(c.graph, part, node.shape, dims)
+
+    exponent = Linear(
+        {lay(p): k for p, k in term.exponent.parts.items()}, term.exponent.constant, term.exponent.logs
+    )
+    return Term(term.coefficient, {lay(p): k for p, k in term.factors.items()}, exponent)

@@ -1,0 +1,103 @@
+"""Sums of scaled terms that cancel: over a common denominator, and the sum of all entries less one."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from stablegrad.graph.arrange import base_and_dims
+from stablegrad.graph.node import Node
+from stablegrad.rules.forms import ONE, Linear, Term, collect, times_all
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions
+
+EXPANDED = 12  # most terms of an expanded numerator
+
+
+def simplified_sum(c: "Companions", terms: list[Term], like: Node) -> list[Term]:
+    """The same sum, brought over a common denominator where that makes it one simpler term."""
+    terms = collect(terms)
+    if not 2 <= len(terms) <= 4 or len({t.coefficient > 0 for t in terms}) < 2:
+        return terms
+    denominators = {
+        (n, p) for t in terms for n, p in t.factors.items() if p < 0 and p.denominator == 1 and _opens(c, n)
+    }
+    for node, power in sorted(denominators, key=lambda item: (item[0].order, item[1])):
+        found = _over(c, terms, node, power, like)
+        if found is not None:
+            return found
+    return terms
+
+
+def _opens(c: "Companions", node: Node) -> bool:
+    return c.terms_of(node) is not None or _reduction(c, node) is not None
+
+
+def _reduction(c: "Companions", node: Node) -> tuple[Term, tuple[int, ...]] | None:
+    """(the term under the sum, its axes) if `node` is such a sum laid back over the axes it lost."""
+    core, dims = base_and_dims(c.graph, node)
+    found = c.reductions.get(core)
+    if found is None:
+        return None
+    axes = found[1]
+    kept = tuple(k for k in range(len(node.shape)) if k not in axes)
+    return found if dims == kept else None
+
+
+def _over(c: "Companions", terms: list[Term], node: Node, power: Fraction, like: Node) -> list[Term] | None:
+    """terms = numerator * node**power with a numerator that is simpler than the terms, or None."""
+    over = Term(factors={node: -power})
+    raised = [t.times(over) for t in terms]
+    reduction = _reduction(c, node)
+    if reduction is not None:
+        others = _sum_of_others(c, raised, node, reduction, like)
+        return None if others is None else [others.times(Term(factors={node: power}))]
+    numerator = []
+    for term in raised:
+        opened = expand(c, term)
+        if opened is None:
+            return None
+        numerator += opened
+    numerator = collect(numerator)
+    if len(numerator) > 2 or len(numerator) > len(terms):
+        return None
+    single = c.from_terms(numerator, like)
+    if not single.coefficient:
+        return []
+    return [single.times(Term(factors={node: power}))]
+
+
+def expand(c: "Companions", term: Term) -> list[Term] | None:
+    """A term with its factors that stand for sums multiplied out."""
+    out = [Term(term.coefficient, {}, term.exponent)]
+    for node, power in term.factors.items():
+        inner = c.terms_of(node)
+        if inner is not None and power.denominator == 1 and 0 < power <= 4:
+            for _ in range(int(power)):
+                out = times_all(out, inner)
+                if len(out) > EXPANDED:
+                    return None
+        else:
+            out = times_all(out, [Term(factors={node: power})])
+    return out
+
+
+def _sum_of_others(
+    c: "Companions", raised: list[Term], node: Node, reduction: tuple[Term, tuple[int, ...]], like: Node
+) -> Term | None:
+    """k * sum(exp r) - k * exp(r), the sum over the other entries: 1 - softmax is this over the sum."""
+    rest, axes = reduction
+    if len(raised) != 2 or rest.factors or len(axes) != 1:
+        return None
+    whole = next((t for t in raised if t.factors == {node: ONE}), None)
+    if whole is None:
+        return None
+    entry = raised[1 - raised.index(whole)]
+    if entry.coefficient != -whole.coefficient or entry.factors:
+        return None
+    if entry.exponent.plus(whole.exponent, -ONE) != rest.exponent:
+        return None
+    r = c.raw_linear(rest.exponent, like)
+    others = c.build.keep("log_sum_others", r, axes)
+    return Term(whole.coefficient, {}, whole.exponent.plus(Linear({others: ONE})))

@@ -1,0 +1,40 @@
+"""Rules whose root is a quotient."""
+
+from __future__ import annotations
+
+from stablegrad.graph.node import Node
+from stablegrad.rules.companions import Companions
+from stablegrad.rules.hazards import bounded, has_exponential, safely_positive
+from stablegrad.rules.rule import Rewritten, rule
+from stablegrad.rules.value import write_scaled
+
+
+@rule("div")
+def quotient_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
+    """a / b with exponentials in it: opposite parts cancel before anything is rounded (softmax, sigmoid, tanh)."""
+    above, below = node.inputs
+    if bounded(c, above) and safely_positive(c, below):
+        return None
+    if c.trivial(node) or not (has_exponential(c, above) or has_exponential(c, below)):
+        return None
+    written = write_scaled(c, c.scaled(node), node)
+    return None if written is node else Rewritten(written, "numerator and denominator can overflow or both vanish; "
+                                                  "their exponents are subtracted first")  # fmt: skip
+
+
+@rule("div")
+def quotient_that_cancels(c: Companions, node: Node) -> Rewritten | None:
+    """(a b) / b is a, also where b is 0 or out of range."""
+    above, g = c.single(node.inputs[0])
+    below, h = c.single(node.inputs[1])
+    shared = [n for n in below.factors if n in above.factors and above.factors[n] > 0]
+    if not shared or not below.coefficient or c.trivial(node):
+        return None
+    if node.inputs[0] is node.inputs[1] or below.factors.keys() == {node.inputs[0]}:
+        return None
+    if all(below.factors[n] != above.factors[n] for n in shared):
+        return None
+    written = write_scaled(c, c.scaled(node), node)
+    return None if written is node else Rewritten(written, "a factor of the numerator is divided out again")
+
+

@@ -1,0 +1,92 @@
+"""Rules whose root is an exponential, a power or a root."""
+
+from __future__ import annotations
+
+from stablegrad.graph.node import Node, literal_number
+from stablegrad.rules.companions import Companions
+from stablegrad.rules.hazards import has_exponential, safely_positive, unbounded_exponential
+from stablegrad.rules.logarithm import log_of, write_linear
+from stablegrad.rules.rule import Rewritten, guarded, rule
+from stablegrad.rules.scaled_answers import exponential_of
+from stablegrad.rules.value import write_scaled
+
+
+@rule("exp", "exp2")
+def exponential_of_logarithm(c: Companions, node: Node) -> Rewritten | None:
+    """exp(x - logsumexp(x)) is a shifted softmax; exp(log(a) - log(b)) is a / b; exp(log(u)) is u."""
+    if not any(exponential_of(c, part) is not None for part in c.linear(node.inputs[0]).parts):
+        return None
+    if c.trivial(node):
+        return None
+    written = write_scaled(c, c.scaled(node), node)
+    return None if written is node else Rewritten(written, "the exponential undoes a logarithm in its argument")
+
+
+@rule("expm1")
+def expm1_with_right_derivative(c: Companions, node: Node) -> Rewritten | None:
+    """The engine's derivative of expm1 is result + 1, which rounds to 0 far left."""
+    if any(exponential_of(c, part) is not None for part in c.linear(node.inputs[0]).parts):
+        written = write_scaled(c, c.scaled(node), node)
+        return Rewritten(written, "the exponential undoes a logarithm in its argument")
+    if c.facts.interval(node.inputs[0])[0] >= -1.0:
+        return None
+    return Rewritten(c.build.elementwise("stable_expm1", node.inputs[0]), "its derivative is exp(x), also far left")
+
+
+@rule("pow")
+def power_of_scaled(c: Companions, node: Node) -> Rewritten | None:
+    """(1 - p)**g with p a probability: exp(g * log(1 - p))."""
+    base, power = node.inputs
+    if c.trivial(base) or not has_exponential(c, base) or safely_positive(c, base):
+        return None
+    if not c.facts.nonnegative(base) and not _positive_terms(c, base):
+        return None
+    linear, guards = log_of(c, base)
+    logarithm = write_linear(c, linear, node)
+    number = literal_number(power)
+    exponent = c.build.scale(logarithm, number) if number is not None else c.build.elementwise("mul", power, logarithm)
+    if number == 0:
+        return None
+    written = c.build.elementwise("exp", exponent)
+    return Rewritten(guarded(c, written, guards), "the base can underflow or round to 0; its logarithm is scaled")
+
+
+def _positive_terms(c: Companions, node: Node) -> bool:
+    return all(
+        t.coefficient > 0 and all(c.facts.nonnegative(f) for f in t.factors) for t in c.scaled(node).terms
+    )
+
+
+@rule("sqrt", "rsqrt", "integer_pow", "square")
+def root_of_scaled(c: Companions, node: Node) -> Rewritten | None:
+    """sqrt(exp(x)) is exp(x / 2); (1 + exp(x))**-2 is a product of sigmoids."""
+    (base,) = node.inputs
+    if c.trivial(base) or not unbounded_exponential(c, base) and not _may_vanish(c, base):
+        return None
+    if node.op.name in ("square", "integer_pow") and (node.op.name == "square" or node.params[0] > 0):
+        return None  # out of range only where the result is
+    if not has_exponential(c, base) or c.trivial(node):
+        return None
+    written = write_scaled(c, c.scaled(node), node)
+    return None if written is node else Rewritten(written, "the base can leave the range where the result does not")
+
+
+def _may_vanish(c: Companions, node: Node) -> bool:
+    return not c.facts.interval(node)[0] > 0
+
+
+@rule("atanh")
+def inverse_tangent_of_ratio(c: Companions, node: Node) -> Rewritten | None:
+    """atanh(u) = (log(1 + u) - log(1 - u)) / 2, where both have companions: atanh(tanh(x)) is x."""
+    from fractions import Fraction
+
+    from stablegrad.rules.forms import HALF, ONE
+
+    (u,) = node.inputs
+    if c.trivial(u) or not has_exponential(c, u):
+        return None
+    one = c.build.number(Fraction(1), u.dtype)
+    above, g = log_of(c, c.build.elementwise("add", u, one))
+    below, h = log_of(c, c.build.elementwise("sub", one, u))
+    written = write_linear(c, above.plus(below, -ONE).scaled(HALF), node)
+    return Rewritten(guarded(c, written, g | h), "the argument rounds to 1; its companion does not")

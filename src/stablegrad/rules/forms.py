@@ -1,0 +1,141 @@
+"""The two formal shapes that companions are written in: sums with rational coefficients, and scaled terms.
+
+Both are exact: coefficients are fractions, so that opposite parts cancel before any number is rounded.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Iterable, Mapping
+
+from stablegrad.graph.node import Node
+
+ZERO, ONE, HALF = Fraction(0), Fraction(1), Fraction(1, 2)
+
+
+class Linear:
+    """constant + sum of coefficient * node + sum of coefficient * log(number).
+
+    Attributes:
+        parts: node -> coefficient, none of them 0.
+        constant: a rational number.
+        logs: positive rational number -> the coefficient of its logarithm, none of them 0.
+    """
+
+    __slots__ = ("parts", "constant", "logs", "_key")
+
+    def __init__(
+        self,
+        parts: Mapping[Node, Fraction] | None = None,
+        constant: Fraction = ZERO,
+        logs: Mapping[Fraction, Fraction] | None = None,
+    ) -> None:
+        self.parts = dict(parts or {})
+        self.constant = constant
+        self.logs = dict(logs or {})
+        self._key: tuple | None = None
+
+    @property
+    def key(self) -> tuple:
+        if self._key is None:
+            self._key = (frozenset(self.parts.items()), self.constant, frozenset(self.logs.items()))
+        return self._key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Linear) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __bool__(self) -> bool:
+        return bool(self.parts or self.constant or self.logs)
+
+    def size(self) -> int:
+        return len(self.parts) + bool(self.constant or self.logs)
+
+    def plus(self, other: "Linear", times: Fraction = ONE) -> "Linear":
+        """self + times * other."""
+        if not times or not other:
+            return self
+        return Linear(
+            _merged(self.parts, other.parts, times),
+            self.constant + times * other.constant,
+            _merged(self.logs, other.logs, times),
+        )
+
+    def scaled(self, times: Fraction) -> "Linear":
+        return Linear().plus(self, times)
+
+    def without(self, node: Node) -> "Linear":
+        return Linear({n: c for n, c in self.parts.items() if n is not node}, self.constant, self.logs)
+
+    def with_log(self, number: Fraction, times: Fraction = ONE) -> "Linear":
+        """self + times * log(number), number > 0."""
+        return self if number == 1 else self.plus(Linear(logs={number: ONE}), times)
+
+
+def _merged(a: Mapping, b: Mapping, times: Fraction) -> dict:
+    out = dict(a)
+    for key, coefficient in b.items():
+        total = out.get(key, ZERO) + times * coefficient
+        if total:
+            out[key] = total
+        else:
+            out.pop(key, None)
+    return out
+
+
+class Term:
+    """coefficient * product of node ** power * exp(exponent)."""
+
+    __slots__ = ("coefficient", "factors", "exponent", "_key")
+
+    def __init__(
+        self,
+        coefficient: Fraction = ONE,
+        factors: Mapping[Node, Fraction] | None = None,
+        exponent: Linear | None = None,
+    ) -> None:
+        self.coefficient = coefficient
+        self.factors = dict(factors or {})
+        self.exponent = exponent if exponent is not None else Linear()
+        self._key: tuple | None = None
+
+    @property
+    def key(self) -> tuple:
+        """What identifies the term up to its coefficient."""
+        if self._key is None:
+            self._key = (frozenset(self.factors.items()), self.exponent.key)
+        return self._key
+
+    def times(self, other: "Term") -> "Term":
+        return Term(
+            self.coefficient * other.coefficient,
+            _merged(self.factors, other.factors, ONE),
+            self.exponent.plus(other.exponent),
+        )
+
+    def scaled(self, number: Fraction) -> "Term":
+        return Term(self.coefficient * number, self.factors, self.exponent)
+
+    def is_number(self) -> bool:
+        return not self.factors and not self.exponent
+
+    def is_exponential(self) -> bool:
+        return not self.factors
+
+
+def collect(terms: Iterable[Term]) -> list[Term]:
+    """Equal terms added up; those that vanish dropped."""
+    totals: dict[tuple, Term] = {}
+    for term in terms:
+        found = totals.get(term.key)
+        totals[term.key] = term if found is None else Term(
+            found.coefficient + term.coefficient, term.factors, term.exponent
+        )  # fmt: skip
+    return [t for t in totals.values() if t.coefficient]
+
+
+def times_all(left: Iterable[Term], right: Iterable[Term]) -> list[Term]:
+    right = list(right)
+    return collect(a.times(b) for a in left for b in right)

@@ -1,0 +1,62 @@
+"""When the plain way cannot go wrong: then nothing is rewritten."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stablegrad.graph.node import Node
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions
+
+TINY, HUGE = 2.0**-60, 2.0**60  # far inside the range of float32 and bfloat16
+HALF_TINY, HALF_HUGE = 2.0**-10, 2.0**10  # ... of float16
+
+
+def limits(node: Node) -> tuple[float, float]:
+    """Magnitudes of the node's dtype that no few operations lead out of range."""
+    return (HALF_TINY, HALF_HUGE) if str(node.dtype) == "float16" else (TINY, HUGE)
+
+
+def safely_positive(c: "Companions", node: Node) -> bool:
+    """The interval of `node` shows it positive and far from the ends of the dtype's range."""
+    low, high = c.facts.interval(node)
+    tiny, huge = limits(node)
+    return tiny <= low and high <= huge
+
+
+def bounded(c: "Companions", node: Node) -> bool:
+    """The interval of `node` shows that it cannot overflow, nor a product of a few such."""
+    low, high = c.facts.interval(node)
+    return -limits(node)[1] <= low and high <= limits(node)[1]
+
+
+def unbounded_exponential(c: "Companions", node: Node) -> bool:
+    """`node` may leave the dtype's range because of an exponential in it."""
+    return not bounded(c, node) and has_exponential(c, node)
+
+
+def has_exponential(c: "Companions", node: Node) -> bool:
+    """An exponential, or a sum of exponentials, stands in the companion of `node`."""
+    for term in c.scaled(node).terms:
+        if term.exponent.parts:
+            return True
+        for factor in term.factors:
+            if c.terms_of(factor) is not None and _exponential_inside(c, factor):
+                return True
+            if _reduced(c, factor):
+                return True
+    return False
+
+
+def _exponential_inside(c: "Companions", factor: Node) -> bool:
+    terms = c.terms_of(factor) or ()
+    return any(t.exponent.parts or any(_reduced(c, f) for f in t.factors) for t in terms)
+
+
+def _reduced(c: "Companions", factor: Node) -> bool:
+    while factor.op.name in ("arrange", "reshape", "move") and factor not in c.reductions:
+        factor = factor.inputs[0]
+    return factor in c.reductions or (c.terms_of(factor) is not None and _exponential_inside(c, factor))
+
+

@@ -1,0 +1,54 @@
+"""Rules whose root is a logarithm."""
+
+from __future__ import annotations
+
+from stablegrad.graph.node import Node, literal_number
+from stablegrad.rules.companions import Companions
+from stablegrad.rules.hazards import safely_positive
+from stablegrad.rules.logarithm import log_argument, log_of, write_linear
+from stablegrad.rules.rule import Rewritten, guarded, rule
+from stablegrad.rules.structure import gains
+
+
+@rule("log", "log1p")
+def log_of_companion(c: Companions, node: Node) -> Rewritten | None:
+    """log(v) written from the companion of v: log-softmax, logsumexp, softplus, log1mexp, sums of logs."""
+    argument = log_argument(c, node)
+    assert argument is not None
+    if node.op.name == "log1p" and c.trivial(node.inputs[0]) and not gains(c, node.inputs[0]):
+        return None
+    if not gains(c, argument) or _cannot_fail(c, argument):
+        return None
+    linear, guards = log_of(c, argument)
+    written = write_linear(c, linear, node)
+    if written is node:
+        return None
+    return Rewritten(guarded(c, written, guards), "the logarithm is taken without computing its argument, "
+                     "which can underflow to 0, overflow, or round to 1")  # fmt: skip
+
+
+def _cannot_fail(c: Companions, argument: Node) -> bool:
+    """In range, and not a number plus something that may be rounded away."""
+    if not safely_positive(c, argument):
+        return False
+    terms = c.terms_of(argument) or c.scaled(argument).terms
+    if argument.op.name in ("max", "min", "clamp"):
+        return False
+    return not any(t.is_number() for t in terms) or all(t.is_number() for t in terms)
+
+
+@rule("logaddexp")
+def logaddexp_of_logarithms(c: Companions, node: Node) -> Rewritten | None:
+    """logaddexp(log u, b): one logarithm of a sum, with a right gradient where an operand is -inf."""
+    if not any(_is_logarithm(c, i) for i in node.inputs if literal_number(i) is None):
+        return None
+    argument = log_argument(c, node)
+    if argument is None:
+        return None
+    linear, guards = log_of(c, argument)
+    written = write_linear(c, linear, node)
+    return Rewritten(guarded(c, written, guards), "an operand is itself a logarithm: one logarithm of one sum")
+
+
+def _is_logarithm(c: Companions, node: Node) -> bool:
+    return any(log_argument(c, part) is not None for part in c.linear(node).parts)

@@ -1,0 +1,233 @@
+"""The logarithm of a sum of scaled terms: elementwise, and along axes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from stablegrad.graph.arrange import arrange, base_and_dims
+from stablegrad.graph.node import Node
+from stablegrad.rules.forms import HALF, ONE, Linear, Term
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions
+
+Written = tuple[Linear, Node, Fraction]
+
+
+def _write(c: "Companions", linear: Linear, like: Node) -> Node:
+    from stablegrad.rules.logarithm import expanded, write_linear
+
+    linear, guards = expanded(c, linear)
+    out = write_linear(c, linear, like)
+    for guard in guards:
+        out = c.build.elementwise("require", out, guard)
+    return out
+
+
+def of_terms(c: "Companions", node: Node, terms: tuple[Term, ...], times: Fraction, rest: Linear) -> Written:
+    """times * log(sum of terms) + rest, as (new rest, node, coefficient of the node)."""
+    inverse = inverse_hyperbolic(c, node, terms)
+    if inverse is not None:
+        piece, constant = inverse
+        return rest.plus(constant, times), piece, times
+    if any(t.factors for t in terms):
+        return rest, weighted_terms(c, node, terms), times
+    sizes = [rest.plus(_log_linear(t), times).size() for t in terms]
+    best = min(range(len(terms)), key=lambda k: (sizes[k], not terms[k].is_number()))
+    if len(terms) == 2:
+        return _of_two(c, node, terms, times, rest, best, sizes)
+    if all(t.coefficient > 0 for t in terms) and sizes[best] <= rest.size():
+        base = _log_linear(terms[best])
+        shifted = tuple(Term(t.coefficient / terms[best].coefficient, {}, _away(t, terms[best])) for t in terms)
+        return rest.plus(base, times), weighted_terms(c, node, shifted), times
+    return rest, weighted_terms(c, node, terms), times
+
+
+def _away(term: Term, base: Term) -> Linear:
+    return term.exponent.plus(base.exponent, -ONE)
+
+
+def _log_linear(term: Term) -> Linear:
+    """log |term| of a term without factors."""
+    return term.exponent.with_log(abs(term.coefficient))
+
+
+def _of_two(
+    c: "Companions", node: Node, terms: tuple[Term, ...], times: Fraction, rest: Linear, best: int, sizes: list[int]
+) -> Written:
+    logs = [_log_linear(t) for t in terms]
+    signs = [t.coefficient > 0 for t in terms]
+    fits = sizes[best] <= rest.size()
+    if all(signs):
+        symmetric = logs[0].plus(logs[1])
+        if not fits and terms[0].coefficient == terms[1].coefficient and not symmetric.parts:
+            half = _write(c, logs[0].plus(logs[1], -ONE).scaled(HALF), node)
+            middle = symmetric.scaled(HALF).with_log(Fraction(2))
+            return rest.plus(middle, times), c.build.elementwise("log_cosh", half), times
+        if fits:
+            difference = _write(c, logs[1 - best].plus(logs[best], -ONE), node)
+            return rest.plus(logs[best], times), c.build.elementwise("softplus", difference), times
+        return rest, c.build.elementwise("stable_logaddexp", *(_write(c, l, node) for l in logs)), times
+    if not any(signs):
+        return rest, c.build.full(float("nan"), node), times
+    plus = signs.index(True)
+    minus = 1 - plus
+    if fits:
+        base = best
+        other = 1 - base
+        difference = _write(c, logs[other].plus(logs[base], -ONE), node)
+        op = "log1mexp" if base == plus else "log_expm1"
+        return rest.plus(logs[base], times), c.build.elementwise(op, difference), times
+    ordered = (_write(c, logs[plus], node), _write(c, logs[minus], node))
+    return rest, c.build.elementwise("logdiffexp", *ordered), times
+
+
+def weighted_terms(c: "Companions", node: Node, terms: tuple[Term, ...]) -> Node:
+    """log of a sum of m * exp(e), m of either sign: shifted by the largest e that has m != 0."""
+    operands: list[Node] = []
+    for term in terms:
+        operands += mantissa_and_exponent(c, term, node)
+    return c.build.elementwise("log_sum_terms", *operands)
+
+
+def mantissa_and_exponent(c: "Companions", term: Term, like: Node) -> tuple[Node, Node]:
+    """(m, e) with term = m * exp(e); factors that are sums give their largest exponent to e."""
+    from stablegrad.rules.value import open_factors
+
+    mantissa, exponent = open_factors(c, term, like)
+    m = mantissa if mantissa is not None else c.build.full(ONE, like)
+    m = c.build.scale(m, term.coefficient) if mantissa is not None else c.build.full(term.coefficient, like)
+    return m, _write(c, exponent, like)
+
+
+def inverse_hyperbolic(c: "Companions", node: Node, terms: tuple[Term, ...]) -> tuple[Node, Linear] | None:
+    """log(a + sqrt(a^2 + k)): asinh(a / sqrt k) + log(k)/2 for k > 0, acosh for k = -1."""
+    if len(terms) != 2 or any(t.exponent for t in terms):
+        return None
+    for root, linear in (terms, terms[::-1]):
+        if len(root.factors) != 1 or root.coefficient != 1:
+            continue
+        ((under, power),) = root.factors.items()
+        inside = c.terms_of(under)
+        if power != HALF or inside is None or len(inside) != 2:
+            continue
+        constants = [t for t in inside if t.is_number()]
+        squares = [t for t in inside if t.key == linear.times(linear).key]
+        if len(constants) != 1 or len(squares) != 1 or squares[0].coefficient != linear.coefficient**2:
+            continue
+        k = constants[0].coefficient
+        a = c.raw_term(linear, node)
+        if k == -1:
+            return c.build.elementwise("stable_acosh", a), Linear()
+        if k > 0:
+            scaled = c.build.elementwise("div", a, c.build.number(float(k) ** 0.5, node.dtype)) if k != 1 else a
+            return c.build.elementwise("stable_asinh", scaled), Linear().with_log(k, HALF)
+    return None
+
+
+def along_axes(
+    c: "Companions",
+    node: Node,
+    core: Node,
+    dims: tuple[int, ...],
+    times: Fraction,
+    rest: Linear,
+    logs: list[Node],
+    whole: Linear,
+) -> tuple[Linear, Node, Fraction, set[Node]]:
+    """times * log(sum along axes, laid along `dims`) + rest."""
+    under, axes = c.reductions[core]
+    r = under.exponent
+    found = _absorbed(c, r, axes, dims, node, times, rest) if not under.factors else None
+    if found is not None:
+        rest, permutation = found
+        soft = c.build.keep("log_softmax", _rest_node(c, r), axes)
+        return rest, arrange(c.graph, soft, node.shape, permutation), -times, set()
+    other = _others_over_sum(c, r, axes, dims, node, times, rest)
+    if other is not None:
+        return other
+    partner = _normaliser(c, core, dims, times, logs, whole)
+    x = _rest_node(c, r)
+    if partner is not None:
+        x = c.build.keep("log_softmax", x, axes)
+    if under.factors:
+        weights = c.raw_term(Term(factors=under.factors), x)
+        summed = c.build.along("logsumexp_weighted", x, axes, weights)
+    else:
+        summed = c.build.along("logsumexp", x, axes)
+    return rest, arrange(c.graph, summed, node.shape, dims), times, ({partner} if partner is not None else set())
+
+
+def _rest_node(c: "Companions", r: Linear) -> Node:
+    """The exponent under a sum, in its own shape."""
+    like = next(iter(r.parts))
+    return _write(c, r, like)
+
+
+def _absorbed(
+    c: "Companions",
+    r: Linear,
+    axes: tuple[int, ...],
+    dims: tuple[int, ...],
+    node: Node,
+    times: Fraction,
+    rest: Linear,
+) -> tuple[Linear, tuple[int, ...]] | None:
+    """The rest without -times * r, where r stands in it laid as the sum is; and how it is laid."""
+    for part in rest.parts:
+        base, permutation = base_and_dims(c.graph, part)
+        for own in r.parts:
+            own_base, own_dims = base_and_dims(c.graph, own)
+            if own_base is not base or len(permutation) != len(own_dims):
+                continue
+            place = dict(zip(own_dims, permutation))
+            if len(place) != len(own.shape):
+                place = {k: place.get(k, k) for k in range(len(own.shape))} if len(own.shape) == len(node.shape) else {}
+            if len(place) != len(own.shape):
+                continue
+            full = tuple(place[k] for k in range(len(own.shape)))
+            kept = tuple(full[k] for k in range(len(full)) if k not in axes and own.shape[k] != 1)
+            if kept != dims:
+                continue
+            laid = Linear({arrange(c.graph, p, node.shape, full): k for p, k in r.parts.items()})
+            if all(rest.parts.get(p) == -times * k for p, k in laid.parts.items()):
+                return rest.plus(laid, times), full
+    return None
+
+
+def _others_over_sum(
+    c: "Companions",
+    r: Linear,
+    axes: tuple[int, ...],
+    dims: tuple[int, ...],
+    node: Node,
+    times: Fraction,
+    rest: Linear,
+) -> tuple[Linear, Node, Fraction, set[Node]] | None:
+    """log_sum_others(x) - logsumexp(x) is log(1 - softmax(x))."""
+    for part in rest.parts:
+        if part.op.name != "log_sum_others" or part.params != (axes,) or rest.parts[part] != -times:
+            continue
+        kept = tuple(k for k in range(len(part.shape)) if k not in axes)
+        if c.linear(part.inputs[0]) == r and dims == kept:
+            whole = c.build.keep("log_one_minus_softmax", part.inputs[0], axes)
+            return rest.without(part), whole, -times, set()
+    return None
+
+
+def _normaliser(
+    c: "Companions", core: Node, dims: tuple[int, ...], times: Fraction, logs: list[Node], whole: Linear
+) -> Node | None:
+    """log(sum exp r) with coefficient -times, where this is log(sum m exp r): together log(sum m softmax(r))."""
+    under, axes = c.reductions[core]
+    if not under.factors:
+        return None
+    for part in logs:
+        other, other_dims = base_and_dims(c.graph, part.inputs[0])
+        if other not in c.reductions or other_dims != dims or whole.parts[part] != -times:
+            continue
+        plain, plain_axes = c.reductions[other]
+        if not plain.factors and plain_axes == axes and plain.exponent == under.exponent:
+            return part
+    return None

@@ -1,0 +1,186 @@
+"""The logarithm of a node, not going through the node; and formal sums that hold logarithms, written out stably.
+
+`log_of` answers with a formal sum in which log(u) stands for logarithms that have to be taken. `write_linear` writes a
+formal sum as nodes and decides for each log(u) how: the logarithm of a sum of terms is written relative to the term
+that cancels best against the rest (`log(e^a + e^b) - a` is softplus(b - a)), a sum along axes as logsumexp, and
+`x - logsumexp(x)` as log_softmax.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from stablegrad.graph.arrange import base_and_dims
+from stablegrad.graph.node import Node, literal_number, moved_inputs
+from stablegrad.rules import log_of_sum, structure
+from stablegrad.rules.companions import constant_value
+from stablegrad.rules.forms import ONE, Linear, Term
+from stablegrad.rules.powers import _is_even, joined_signs
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions
+
+
+def log_of(c: "Companions", node: Node) -> tuple[Linear, frozenset[Node]]:
+    """log(node) as a formal sum, and what must not be negative for it to hold."""
+    term, guards = c.single(node)
+    return log_of_term(c, term, node), guards
+
+
+def log_of_term(c: "Companions", term: Term, like: Node) -> Linear:
+    if not term.coefficient:
+        return Linear({log_node(c, c.build.full(Fraction(0), like)): ONE})
+    term = joined_signs(c, term)
+    out = term.exponent
+    if term.coefficient < 0:  # every factor is known to be nonnegative: log of a negative number
+        out = out.plus(Linear({log_node(c, c.build.full(-ONE, like)): ONE})).with_log(-term.coefficient)
+    else:
+        out = out.with_log(term.coefficient)
+    for node, power in term.factors.items():
+        if _is_even(power) and not c.facts.nonnegative(node):
+            node = c.build.elementwise("abs", node)
+        out = out.plus(Linear({log_node(c, node): power}))
+    return out
+
+
+def log_node(c: "Companions", node: Node) -> Node:
+    return c.build.elementwise("log", node)
+
+
+def expanded(c: "Companions", linear: Linear) -> tuple[Linear, frozenset[Node]]:
+    """Every logarithm in the sum replaced by the companion of its argument."""
+    out = Linear(constant=linear.constant, logs=linear.logs)
+    guards: frozenset[Node] = frozenset()
+    for part, times in linear.parts.items():
+        found = log_argument(c, part)
+        if found is None:
+            out = out.plus(Linear({part: times}))
+        else:
+            inner, more = log_of(c, found)
+            out, guards = out.plus(inner, times), guards | more
+    return out, guards
+
+
+def log_argument(c: "Companions", part: Node) -> Node | None:
+    """u where `part` is log(u)."""
+    if part.op.name == "log":
+        return part.inputs[0]
+    if part.op.name == "log1p":
+        return c.build.elementwise("add", part.inputs[0], c.build.number(ONE, part.dtype))
+    if part.op.name == "logaddexp":
+        exponentials = []
+        for i in part.inputs:
+            number = literal_number(i)
+            if number == 0:
+                exponentials.append(c.build.number(ONE, part.dtype))
+            elif number is not None:
+                return None
+            else:
+                exponentials.append(c.build.elementwise("exp", i))
+        return c.build.elementwise("add", *exponentials)
+    return None
+
+
+def write_log(c: "Companions", node: Node) -> tuple[Node, frozenset[Node]]:
+    """log(node) as nodes."""
+    linear, guards = log_of(c, node)
+    return write_linear(c, linear, node), guards
+
+
+def write_linear(c: "Companions", linear: Linear, like: Node) -> Node:
+    """A formal sum as nodes of the shape and dtype of `like`; its logarithms are companions already (`expanded`)."""
+    pieces: list[Node] = []
+    linear = _grouped_moves(c, linear, pieces, like)
+    logs = [p for p in linear.parts if p.op.name == "log"]
+    rest = Linear({p: k for p, k in linear.parts.items() if p.op.name != "log"}, linear.constant, linear.logs)
+    # Sums along axes first: they absorb whole parts (x - logsumexp(x)); then the others, which choose a base.
+    logs.sort(key=lambda p: (_reduction_under(c, p.inputs[0]) is None, p.order))
+    while logs:
+        part = logs.pop(0)
+        rest, piece, times, absorbed = _write_one_log(c, part, linear.parts[part], rest, logs, linear, like)
+        logs = [p for p in logs if p not in absorbed]
+        pieces.append(c.build.scale(piece, times))
+    return _written_sum(c, rest, pieces, like)
+
+
+def _reduction_under(c: "Companions", node: Node) -> tuple[Node, tuple[int, ...]] | None:
+    core, dims = base_and_dims(c.graph, node)
+    return (core, dims) if core in c.reductions else None
+
+
+def _write_one_log(
+    c: "Companions", part: Node, times: Fraction, rest: Linear, logs: list[Node], whole: Linear, like: Node
+) -> tuple[Linear, Node, Fraction, set[Node]]:
+    """(what remains of the sum, a node, its coefficient, other logarithms that it took with it)."""
+    node = part.inputs[0]
+    under = _reduction_under(c, node)
+    if under is not None:
+        return log_of_sum.along_axes(c, node, *under, times, rest, logs, whole)
+    terms = c.terms_of(node)
+    if terms is not None:
+        rest, piece, times = log_of_sum.of_terms(c, node, terms, times, rest)
+        return rest, piece, times, set()
+    other = structure.log_by_structure(c, node)
+    return rest, (other if other is not None else part), times, set()
+
+
+def _grouped_moves(c: "Companions", linear: Linear, pieces: list[Node], like: Node) -> Linear:
+    """Parts under the same moving operation are written under it once, where a logarithm is among them."""
+    groups: dict[tuple, list[tuple[Node, Node, Fraction, bool]]] = {}
+    for part, times in linear.parts.items():
+        is_log = part.op.name == "log"
+        outer = part.inputs[0] if is_log else part
+        if outer.op.name in ("move", "reshape") and moved_inputs(outer) == (0,) and outer not in c.reductions:
+            key = (outer.op.name, outer.params, outer.inputs[1:], outer.inputs[0].shape)
+            groups.setdefault(key, []).append((part, outer, times, is_log))
+    taken: set[Node] = set()
+    for members in groups.values():
+        if not any(m[3] and _worth_moving(c, m[1].inputs[0]) for m in members):
+            continue
+        inner = Linear()
+        for part, outer, times, is_log in members:
+            source = outer.inputs[0]
+            inner = inner.plus(log_of(c, source)[0] if is_log else c.linear(source), times)
+            taken.add(part)
+        model = members[0][1]
+        pieces.append(c.build.move_like(model, {0: write_linear(c, inner, model.inputs[0])}))
+    if not taken:
+        return linear
+    return Linear({p: k for p, k in linear.parts.items() if p not in taken}, linear.constant, linear.logs)
+
+
+def _worth_moving(c: "Companions", source: Node) -> bool:
+    return not c.trivial(source) or c.terms_of(source) is not None or structure.has_structure(c, source)
+
+
+def _written_sum(c: "Companions", rest: Linear, pieces: list[Node], like: Node) -> Node:
+    """The remaining parts, reusing sums that the program has already, then the pieces."""
+    build, out = c.build, []
+    parts = dict(rest.parts)
+    constant = rest
+    for part in sorted(rest.parts, key=lambda n: n.order):
+        for known, node in c.known_sums(part):
+            if part not in parts or node.shape != like.shape or known.constant or known.logs:
+                continue
+            ratio = parts[part] / known.parts[part]
+            if len(known.parts) > 1 or ratio in (1, -1):
+                if all(parts.get(n) == ratio * k for n, k in known.parts.items()):
+                    out.append(build.scale(node, ratio))
+                    for n in known.parts:
+                        del parts[n]
+    out += [build.scale(n, k) for n, k in sorted(parts.items(), key=lambda item: item[0].order)]
+    out += pieces
+    number = constant_value(Linear(constant=constant.constant, logs=constant.logs))
+    out.sort(key=lambda n: n.op.name == "neg")  # a - b rather than -b + a
+    if not out:
+        return build.full(number, like)
+    total = build.total(out)
+    return build.add(total, build.number(number, like.dtype)) if number else total
+
+
+def log_term_linear(c: "Companions", term: Term, like: Node) -> Linear:
+    """log|term| for a term whose factors are nonnegative."""
+    return log_of_term(c, Term(abs(term.coefficient), term.factors, term.exponent), like)
+
+

@@ -1,0 +1,62 @@
+"""A term raised to a rational power, with the sign of its factors respected."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from stablegrad.graph.node import Node
+from stablegrad.rules.forms import ONE, Term
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions
+
+
+def power_of_term(c: "Companions", term: Term, power: Fraction) -> Term | None:
+    """term ** power, or None where no formal answer is safe.
+
+    (u**2)**0.5 is |u|, and (u v)**0.5 with u and v both negative is finite: factors of unknown sign are joined into
+    one before a root is taken.
+    """
+    if power == 1:
+        return term
+    if not term.coefficient:
+        return None
+    if power.denominator == 1:
+        factors = {n: p * power for n, p in term.factors.items()}
+        return Term(_integer(term.coefficient, power), factors, term.exponent.scaled(power))
+    term = joined_signs(c, term)
+    if term.coefficient < 0:
+        return None
+    factors = {}
+    for node, p in term.factors.items():
+        base = node
+        if _is_even(p) and not _is_even(p * power) and not c.facts.nonnegative(node):
+            base = c.build.elementwise("abs", node)
+        factors[base] = factors.get(base, Fraction(0)) + p * power
+    exponent = term.exponent.scaled(power).with_log(term.coefficient, power)
+    return Term(ONE, factors, exponent)
+
+
+def joined_signs(c: "Companions", term: Term) -> Term:
+    """The same term with at most one factor of unknown sign, and the sign of the coefficient in it."""
+    unknown = {n: p for n, p in term.factors.items() if not _sign_known(c, n, p)}
+    if not unknown or (len(unknown) == 1 and term.coefficient > 0):
+        return term
+    known = {n: p for n, p in term.factors.items() if n not in unknown}
+    like: Node = next(iter(unknown))
+    joined = c.raw_term(Term(ONE if term.coefficient > 0 else -ONE, unknown), like)
+    known[joined] = ONE
+    return Term(abs(term.coefficient), known, term.exponent)
+
+
+def _sign_known(c: "Companions", node: Node, power: Fraction) -> bool:
+    return c.facts.nonnegative(node) or _is_even(power) or power.denominator != 1
+
+
+def _is_even(power: Fraction) -> bool:
+    return power.denominator == 1 and power.numerator % 2 == 0
+
+
+def _integer(number: Fraction, power: Fraction) -> Fraction:
+    return number ** int(power)

@@ -1,0 +1,41 @@
+"""What a rule is: a function of the companions and one captured node, listed under its root operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Callable
+
+from stablegrad.graph.node import Node
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A rule's answer: the better node, of the same shape and dtype, and the reason that the user reads."""
+
+    node: Node
+    reason: str
+
+
+Rule = Callable[["Companions", Node], "Rewritten | None"]
+RULES: dict[str, list[tuple[str, Rule]]] = {}
+
+
+def rule(*roots: str) -> Callable[[Rule], Rule]:
+    """Register a function as a rule for these root operations; its name is the name to switch it off by."""
+
+    def register(function: Rule) -> Rule:
+        for root in roots:
+            RULES.setdefault(root, []).append((function.__name__, function))
+        return function
+
+    return register
+
+
+def guarded(c: "Companions", node: Node, guards: frozenset[Node]) -> Node:
+    """`node`, NaN wherever one of `guards` is negative."""
+    for guard in sorted(guards, key=lambda n: n.order):
+        node = c.build.elementwise("require", node, guard)
+    return node

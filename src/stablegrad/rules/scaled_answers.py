@@ -1,0 +1,395 @@
+"""What each operation answers when asked to be a few scaled terms. None: the node itself."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Callable
+
+from stablegrad.graph.arrange import constant_along
+from stablegrad.graph.node import Node, literal_number, moved_inputs
+from stablegrad.rules import companions as _companions
+from stablegrad.rules.differences import simplified_sum
+from stablegrad.rules.forms import HALF, ONE, Linear, Term, collect
+from stablegrad.rules.powers import power_of_term
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions, Scaled
+
+LOG_2 = Fraction("0.69314718055994530941723212145817656807550013436025525412068")
+
+
+def _scaled(terms: list[Term], *guards: frozenset[Node]) -> "Scaled":
+    return _companions.Scaled(tuple(terms), frozenset().union(*guards))
+
+
+# -- exponentials -----------------------------------------------------------------------------------------------------
+
+
+def exponential(c: "Companions", exponent: Linear) -> "Scaled":
+    """exp of a formal sum: logarithms in it become factors."""
+    term, guards = Term(exponent=Linear(constant=exponent.constant, logs=exponent.logs)), frozenset()
+    for part, times in exponent.parts.items():
+        found = exponential_of(c, part)
+        if found is None:
+            term = term.times(Term(exponent=Linear({part: times})))
+            continue
+        raised = power_of_term(c, found[0], times)
+        if raised is None:
+            term = term.times(Term(exponent=Linear({part: times})))
+        else:
+            term, guards = term.times(raised), guards | found[1]
+    return _scaled([term], guards)
+
+
+def exponential_of(c: "Companions", part: Node) -> tuple[Term, frozenset[Node]] | None:
+    """exp(part) as a term where `part` is a logarithm, also moved, joined with others or selected; else None."""
+    name = part.op.name
+    if name == "log":
+        return _argument(c, part.inputs[0])
+    if name == "log1p":
+        one_plus = c.build.elementwise("add", part.inputs[0], c.build.number(ONE, part.dtype))
+        return _argument(c, one_plus)
+    if name == "logaddexp":
+        both = [c.build.elementwise("exp", i) for i in part.inputs]
+        both = [c.build.full(literal_number(i), part) if literal_number(i) is not None else i for i in both]
+        return c.single(c.build.elementwise("add", *_spread(c, part, both)))
+    data = moved_inputs(part)
+    if not data or name == "stop_gradient":
+        return None
+    answers = [_exponential_of_sum(c, part.inputs[k]) for k in data]
+    if all(a is None for a in answers):
+        return None
+    if len(data) == 1:
+        assert answers[0] is not None
+        return _move_term(c, part, answers[0][0], answers[0][1])
+    return _joined(c, part, data, answers)
+
+
+def _spread(c: "Companions", like: Node, nodes: list[Node]) -> list[Node]:
+    return [n if n.shape == like.shape else c.build.full(_literal_exp(n), like) for n in nodes]
+
+
+def _literal_exp(node: Node) -> float:
+    number = literal_number(node.inputs[0]) if node.inputs else literal_number(node)
+    return math.exp(float(number)) if number is not None else math.nan
+
+
+def _exponential_of_sum(c: "Companions", node: Node) -> tuple[Term, frozenset[Node]] | None:
+    """exp(node) where its formal sum holds a logarithm, else None."""
+    linear = c.linear(node)
+    if not any(exponential_of(c, p) is not None for p in linear.parts):
+        return None
+    scaled = exponential(c, linear)
+    return scaled.terms[0], scaled.guards
+
+
+def _argument(c: "Companions", u: Node) -> tuple[Term, frozenset[Node]]:
+    """u as the result of exp(log(u)): NaN where u < 0."""
+    if c.facts.nonnegative(u):
+        return c.single(u)
+    if c.trivial(u):
+        return Term(factors={c.build.elementwise("nonnegative", u): ONE}), frozenset()
+    term, guards = c.single(u)
+    return term, guards | {u}
+
+
+def _joined(c: "Companions", part: Node, data: tuple[int, ...], answers: list) -> tuple[Term, frozenset[Node]] | None:
+    """exp of joined pieces: the mantissas joined, the exponents joined."""
+    mantissas, exponents = {}, {}
+    for k, answer in zip(data, answers):
+        piece = part.inputs[k]
+        if answer is None:
+            mantissas[k], exponents[k] = c.build.full(ONE, piece), piece
+            continue
+        term, guards = answer
+        if guards or not all(c.trivial(f) or f.op.name == "nonnegative" for f in term.factors):
+            return None
+        mantissas[k] = c.raw_term(Term(term.coefficient, term.factors), piece)
+        exponents[k] = c.raw_linear(term.exponent, piece)
+    factor = c.build.move_like(part, mantissas)
+    term = Term(factors={factor: ONE})
+    if any(literal_number(e) != 0 for e in exponents.values()):
+        term = term.times(Term(exponent=Linear({c.build.move_like(part, exponents): ONE})))
+    return term, frozenset()
+
+
+def _exp(c: "Companions", node: Node) -> "Scaled":
+    return exponential(c, c.linear(node.inputs[0]))
+
+
+def _exp2(c: "Companions", node: Node) -> "Scaled":
+    return exponential(c, c.linear(node.inputs[0]).scaled(LOG_2))
+
+
+def _expm1(c: "Companions", node: Node) -> "Scaled":
+    inner = _exp(c, node)
+    return _scaled([*inner.terms, Term(-ONE)], inner.guards)
+
+
+def _two_exponentials(sign: Fraction) -> Callable[["Companions", Node], "Scaled"]:
+    def answer(c: "Companions", node: Node) -> "Scaled":
+        up = exponential(c, c.linear(node.inputs[0]))
+        down = exponential(c, c.linear(node.inputs[0]).scaled(-ONE))
+        return _scaled([up.terms[0].scaled(HALF), down.terms[0].scaled(sign * HALF)], up.guards, down.guards)
+
+    return answer
+
+
+def _one_plus_exp(c: "Companions", x: Linear, sign: Fraction, like: Node) -> tuple[Term, frozenset[Node]]:
+    """1 + sign * exp(x) as one term."""
+    inner = exponential(c, x)
+    return c.from_terms([Term(ONE), inner.terms[0].scaled(sign)], like), inner.guards
+
+
+def _logistic(c: "Companions", node: Node) -> "Scaled":
+    below, guards = _one_plus_exp(c, c.linear(node.inputs[0]).scaled(-ONE), ONE, node)
+    inverse = power_of_term(c, below, -ONE)
+    return _scaled([inverse], guards) if inverse is not None else _scaled([Term(factors={node: ONE})])
+
+
+def _tanh(c: "Companions", node: Node) -> "Scaled | None":
+    """(1 - exp(-2x)) / (1 + exp(-2x))."""
+    minus_2x = c.linear(node.inputs[0]).scaled(Fraction(-2))
+    above, guards = _one_plus_exp(c, minus_2x, -ONE, node)
+    below, _ = _one_plus_exp(c, minus_2x, ONE, node)
+    inverse = power_of_term(c, below, -ONE)
+    return None if inverse is None else _scaled([above.times(inverse)], guards)
+
+
+# -- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def _neg(c: "Companions", node: Node) -> "Scaled":
+    inner = c.scaled(node.inputs[0])
+    return _scaled([t.scaled(-ONE) for t in inner.terms], inner.guards)
+
+
+def _added(sign: Fraction) -> Callable[["Companions", Node], "Scaled | None"]:
+    def answer(c: "Companions", node: Node) -> "Scaled | None":
+        left, right = (c.scaled(i) for i in node.inputs)
+        terms = [*left.terms, *(t.scaled(sign) for t in right.terms)]
+        if not any(t.exponent or t.is_number() or len(t.factors) > 1 or not _plain(c, t) for t in terms):
+            merged = collect(terms)
+            if len(merged) >= len(terms):
+                return None  # a sum of plain values: one value
+        terms = simplified_sum(c, terms, node)
+        return _scaled(terms, left.guards, right.guards)
+
+    return answer
+
+
+def _plain(c: "Companions", term: Term) -> bool:
+    return all(c.trivial(f) and c.terms_of(f) is None for f in term.factors)
+
+
+def _mul(c: "Companions", node: Node) -> "Scaled":
+    for number, other in ((0, 1), (1, 0)):
+        value = literal_number(node.inputs[number])
+        if value is not None:
+            inner = c.scaled(node.inputs[other])
+            return _scaled([t.scaled(value) for t in inner.terms] if value else [], inner.guards)
+    (left, g), (right, h) = (c.single(i) for i in node.inputs)
+    return _scaled([left.times(right)], g, h)
+
+
+def _div(c: "Companions", node: Node) -> "Scaled | None":
+    value = literal_number(node.inputs[1])
+    if value:
+        inner = c.scaled(node.inputs[0])
+        return _scaled([t.scaled(1 / value) for t in inner.terms], inner.guards)
+    (above, g), (below, h) = (c.single(i) for i in node.inputs)
+    if not below.coefficient:
+        return None
+    inverse = power_of_term(c, below, -ONE)
+    return None if inverse is None else _scaled([above.times(inverse)], g, h)
+
+
+def _power(number: Fraction | None) -> Callable[["Companions", Node], "Scaled | None"]:
+    def answer(c: "Companions", node: Node) -> "Scaled | None":
+        power = Fraction(node.params[0]) if number is None else number
+        term, guards = c.single(node.inputs[0])
+        raised = power_of_term(c, term, power)
+        return None if raised is None else _scaled([raised], guards)
+
+    return answer
+
+
+def _pow(c: "Companions", node: Node) -> "Scaled | None":
+    power = literal_number(node.inputs[1])
+    return None if power is None else _power(power)(c, node)
+
+
+def _abs(c: "Companions", node: Node) -> "Scaled | None":
+    inner = c.scaled(node.inputs[0])
+    if c.facts.nonnegative(node.inputs[0]):
+        return inner
+    if len(inner.terms) != 1:
+        return None
+    term = inner.terms[0]
+    if not term.exponent:
+        return None
+    factors: dict[Node, Fraction] = {}
+    for factor, power in term.factors.items():
+        even = power.denominator == 1 and power.numerator % 2 == 0
+        known = even or power.denominator != 1 or c.facts.nonnegative(factor)
+        factors[factor if known else c.build.elementwise("abs", factor)] = power
+    return _scaled([Term(abs(term.coefficient), factors, term.exponent)], inner.guards)
+
+
+# -- moving -----------------------------------------------------------------------------------------------------------
+
+
+def _move_term(c: "Companions", node: Node, term: Term, guards: frozenset[Node]) -> tuple[Term, frozenset[Node]]:
+    def move(part: Node) -> Node:
+        return c.build.move_like(node, {0: part})
+
+    def all_moved(parts: dict[Node, Fraction]) -> dict[Node, Fraction]:
+        out: dict[Node, Fraction] = {}
+        for part, times in parts.items():
+            moved = move(part)
+            out[moved] = out.get(moved, Fraction(0)) + times
+        return {n: k for n, k in out.items() if k}
+
+    exponent = Linear(all_moved(term.exponent.parts), term.exponent.constant, term.exponent.logs)
+    return Term(term.coefficient, all_moved(term.factors), exponent), frozenset(map(move, guards))
+
+
+def _moved(c: "Companions", node: Node) -> "Scaled | None":
+    if moved_inputs(node) != (0,) or c.trivial(node.inputs[0]):
+        return None
+    inner = c.scaled(node.inputs[0])
+    if not inner.terms and node.op.name == "move":
+        return None
+    moved = [_move_term(c, node, t, inner.guards) for t in inner.terms]
+    return _scaled([t for t, _ in moved], *(g for _, g in moved))
+
+
+def _cast(c: "Companions", node: Node) -> "Scaled | None":
+    from stablegrad.rules.linear_answers import widens
+
+    if not widens(node) or c.trivial(node.inputs[0]):
+        return None
+    inner = c.scaled(node.inputs[0])
+
+    def cast(part: Node) -> Node:
+        return c.graph.node("cast", (part,), (), node.shape, node.dtype)
+
+    terms = []
+    for t in inner.terms:
+        exponent = Linear({cast(p): k for p, k in t.exponent.parts.items()}, t.exponent.constant, t.exponent.logs)
+        terms.append(Term(t.coefficient, {cast(p): k for p, k in t.factors.items()}, exponent))
+    return _scaled(terms, frozenset(map(cast, inner.guards)))
+
+
+def _select(c: "Companions", node: Node) -> "Scaled | None":
+    """A mask over an exponential: its exponent is -inf where the mask gives 0."""
+    if len(node.inputs) != 3 or node.dtype is None:
+        return None
+    which, *cases = node.inputs
+    zero = [literal_number(case) == 0 for case in cases]
+    if any(zero) and not all(zero):
+        kept = cases[zero.index(False)]
+        scaled = c.scaled(kept)
+        if len(scaled.terms) != 1 or scaled.guards or not scaled.terms[0].exponent.parts:
+            return None
+        term = scaled.terms[0]
+        exponent = c.raw_linear(Linear(term.exponent.parts), node)
+        nothing = c.graph.literal(-math.inf, node.dtype)
+        masked = [nothing if z else exponent for z in zero]
+        selected = c.build.elementwise("select", which, *masked)
+        selected = c.graph.node("select", (which, *masked), (), node.shape, node.dtype)
+        rest = Linear({selected: ONE}, term.exponent.constant, term.exponent.logs)
+        return _scaled([Term(term.coefficient, term.factors, rest)])
+    both = [c.scaled(case) for case in cases]
+    if any(len(s.terms) != 1 or s.guards or s.terms[0].factors for s in both):
+        return None
+    if not any(s.terms[0].exponent for s in both) or any(s.terms[0].coefficient <= 0 for s in both):
+        return None
+    exponents = [
+        c.raw_linear(s.terms[0].exponent.with_log(s.terms[0].coefficient), node) for s in both
+    ]
+    selected = c.graph.node("select", (which, *exponents), (), node.shape, node.dtype)
+    return _scaled([Term(exponent=Linear({selected: ONE}))])
+
+
+# -- along axes ---------------------------------------------------------------------------------------------------------
+
+
+def split_along(c: "Companions", term: Term, axes: tuple[int, ...]) -> tuple[Term, Term]:
+    """(what is constant along `axes`, the rest); the first still has those axes."""
+    still = {n: k for n, k in term.factors.items() if constant_along(n, axes)}
+    moving = {n: k for n, k in term.factors.items() if n not in still}
+    still_e = {n: k for n, k in term.exponent.parts.items() if constant_along(n, axes)}
+    moving_e = {n: k for n, k in term.exponent.parts.items() if n not in still_e}
+    constant = Linear(still_e, term.exponent.constant, term.exponent.logs)
+    return Term(term.coefficient, still, constant), Term(factors=moving, exponent=Linear(moving_e))
+
+
+def drop_term(c: "Companions", term: Term, axes: tuple[int, ...]) -> Term:
+    """A term that is constant along `axes`, without them."""
+    exponent = Linear(
+        {c.build.drop(n, axes): k for n, k in term.exponent.parts.items()}, term.exponent.constant, term.exponent.logs
+    )
+    return Term(term.coefficient, {c.build.drop(n, axes): k for n, k in term.factors.items()}, exponent)
+
+
+def _reduce_sum(c: "Companions", node: Node) -> "Scaled | None":
+    (axes,) = node.params
+    inner = node.inputs[0]
+    if c.trivial(inner):
+        return None
+    scaled = c.scaled(inner)
+    signs = {t.coefficient > 0 for t in scaled.terms}
+    if scaled.guards or (len(scaled.terms) > 1 and len(signs) > 1):
+        return None  # a sum that cancels is better summed entry by entry
+    count = math.prod(inner.shape[k] for k in axes)
+    terms = []
+    for term in scaled.terms:
+        outside, rest = split_along(c, term, axes)
+        outside = drop_term(c, outside, axes)
+        if not rest.factors and not rest.exponent:
+            terms.append(outside.scaled(Fraction(count)))
+            continue
+        virtual = c.build.along("reduce_sum", c.raw_term(rest, inner), axes)
+        if rest.exponent:
+            c.reductions[virtual] = (rest, axes)
+        terms.append(outside.times(Term(factors={virtual: ONE})))
+    return _scaled(collect(terms))
+
+
+def _dot_general(c: "Companions", node: Node) -> "Scaled | None":
+    """Rows of either operand scaled by their largest exponent, then the engine's own product."""
+    from stablegrad.rules.contraction import scaled_contraction
+
+    return scaled_contraction(c, node)
+
+
+SCALED_ANSWERS: dict[str, Callable[["Companions", Node], "Scaled | None"]] = {
+    "exp": _exp,
+    "exp2": _exp2,
+    "expm1": _expm1,
+    "cosh": _two_exponentials(ONE),
+    "sinh": _two_exponentials(-ONE),
+    "logistic": _logistic,
+    "tanh": _tanh,
+    "neg": _neg,
+    "add": _added(ONE),
+    "sub": _added(-ONE),
+    "mul": _mul,
+    "div": _div,
+    "integer_pow": _power(None),
+    "square": _power(Fraction(2)),
+    "sqrt": _power(HALF),
+    "rsqrt": _power(-HALF),
+    "pow": _pow,
+    "abs": _abs,
+    "cast": _cast,
+    "select": _select,
+    "reduce_sum": _reduce_sum,
+    "dot_general": _dot_general,
+    "arrange": _moved,
+    "reshape": _moved,
+    "move": _moved,
+    "stop_gradient": _moved,
+}

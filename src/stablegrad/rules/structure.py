@@ -1,0 +1,145 @@
+"""log(v) where v is made by an operation that the logarithm passes through: max, products, joined or selected pieces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Callable
+
+from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions
+
+
+def log_by_structure(c: "Companions", node: Node) -> Node | None:
+    """log(node) written through the operation of `node`, or None where that gains nothing."""
+    rule = BY_STRUCTURE.get(node.op.name)
+    return rule(c, node) if rule is not None else None
+
+
+def has_structure(c: "Companions", node: Node) -> bool:
+    """True if the logarithm of `node` can be written without computing `node`."""
+    return node.op.name in BY_STRUCTURE and log_by_structure(c, node) is not None
+
+
+def gains(c: "Companions", node: Node) -> bool:
+    """True if something better than log(node) is known."""
+    return not c.trivial(node) or c.terms_of(node) is not None or has_structure(c, node)
+
+
+def _log(c: "Companions", node: Node) -> Node | None:
+    """log(node) without a guard, or None."""
+    from stablegrad.rules.logarithm import write_log
+
+    number = literal_number(node)
+    if number is not None:
+        return c.graph.literal(_log_number(float(number)), node.dtype)
+    written, guards = write_log(c, node)
+    for guard in guards:
+        written = c.build.elementwise("require", written, guard)
+    return written
+
+
+def _log_number(x: float) -> float:
+    import math
+
+    return math.log(x) if x > 0 else (-math.inf if x == 0 else math.nan)
+
+
+def _monotone(c: "Companions", node: Node) -> Node | None:
+    """log max(a, b) = max(log a, log b), also min and clamp, where every operand is nonnegative or the larger one."""
+    operands = node.inputs
+    if not any(gains(c, i) for i in operands) or not all(c.facts.nonnegative(i) for i in operands):
+        return None
+    logs = [_log(c, i) for i in operands]
+    if any(l is None for l in logs):
+        return None
+    return c.graph.node(node.op.name, logs, node.params, node.shape, node.dtype)  # type: ignore[arg-type]
+
+
+def _clamp(c: "Companions", node: Node) -> Node | None:
+    low, x, high = node.inputs
+    if not gains(c, x) or not c.facts.nonnegative(x) or not c.facts.positive(high):
+        return None
+    if not c.facts.nonnegative(low):
+        return None
+    logs = [_log(c, i) for i in (low, x, high)]
+    return c.graph.node("clamp", logs, node.params, node.shape, node.dtype)  # type: ignore[arg-type]
+
+
+def _extreme(c: "Companions", node: Node) -> Node | None:
+    (inner,) = node.inputs
+    if not gains(c, inner) or not c.facts.nonnegative(inner):
+        return None
+    return c.graph.node(node.op.name, (_log(c, inner),), node.params, node.shape, node.dtype)  # type: ignore[arg-type]
+
+
+def _product(c: "Companions", node: Node) -> Node | None:
+    """log of a product along axes is the sum of logs; of plain values, with the signs multiplied out."""
+    (inner,) = node.inputs
+    if c.facts.nonnegative(inner):
+        return c.build.along("reduce_sum", _log(c, inner), node.params[0])  # type: ignore[arg-type]
+    if gains(c, inner):
+        return None
+    return c.build.along("log_abs_product", inner, node.params[0])
+
+
+def _cumulative_product(c: "Companions", node: Node) -> Node | None:
+    (inner,) = node.inputs
+    if not c.facts.nonnegative(inner):
+        return None
+    return c.graph.node("cumsum", (_log(c, inner),), node.params, node.shape, node.dtype)  # type: ignore[arg-type]
+
+
+def _cumulative_sum(c: "Companions", node: Node) -> Node | None:
+    (inner,) = node.inputs
+    if not gains(c, inner) or not c.facts.nonnegative(inner):
+        return None
+    return c.graph.node("cumlogsumexp", (_log(c, inner),), node.params, node.shape, node.dtype)  # type: ignore[arg-type]
+
+
+def _select(c: "Companions", node: Node) -> Node | None:
+    which, *cases = node.inputs
+    if not any(gains(c, i) for i in cases):
+        return None
+    logs = [_log(c, i) for i in cases]
+    return c.graph.node("select", (which, *logs), node.params, node.shape, node.dtype)  # type: ignore[arg-type]
+
+
+def _move(c: "Companions", node: Node) -> Node | None:
+    data = moved_inputs(node)
+    if not data or not any(gains(c, node.inputs[k]) for k in data):
+        return None
+    if any(not is_float(node.inputs[k].dtype) for k in data):
+        return None
+    return c.build.move_like(node, {k: _log(c, node.inputs[k]) for k in data})  # type: ignore[misc]
+
+
+def _cast(c: "Companions", node: Node) -> Node | None:
+    (inner,) = node.inputs
+    if not is_float(inner.dtype) or not gains(c, inner):
+        return None
+    return c.graph.node("cast", (_log(c, inner),), (), node.shape, node.dtype)  # type: ignore[arg-type]
+
+
+def _erfc(c: "Companions", node: Node) -> Node:
+    return c.build.elementwise("log_erfc", node.inputs[0])
+
+
+BY_STRUCTURE: dict[str, Callable[["Companions", Node], Node | None]] = {
+    "max": _monotone,
+    "min": _monotone,
+    "clamp": _clamp,
+    "reduce_max": _extreme,
+    "reduce_min": _extreme,
+    "cummax": _extreme,
+    "cummin": _extreme,
+    "reduce_prod": _product,
+    "cumprod": _cumulative_product,
+    "cumsum": _cumulative_sum,
+    "select": _select,
+    "move": _move,
+    "arrange": _move,
+    "reshape": _move,
+    "cast": _cast,
+    "erfc": _erfc,
+}

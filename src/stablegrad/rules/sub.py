@@ -1,0 +1,92 @@
+"""Rules whose root is a difference (or a sum of opposite signs)."""
+
+from __future__ import annotations
+
+from stablegrad.graph.node import Node, literal_number
+from stablegrad.rules.companions import Companions
+from stablegrad.rules.composites import with_composites
+from stablegrad.rules.forms import Term, collect
+from stablegrad.rules.hazards import safely_positive
+from stablegrad.rules.logarithm import expanded, log_argument, write_linear
+from stablegrad.rules.rule import Rewritten, guarded, rule
+from stablegrad.rules.value import write_difference, write_scaled
+
+
+@rule("sub", "add")
+def difference_that_cancels(c: Companions, node: Node) -> Rewritten | None:
+    """1 - sigmoid(x), exp(x) - 1, 1 - softmax, 1 - tanh(x)**2: without the subtraction."""
+    if all(c.trivial(i) for i in node.inputs):
+        return None
+    scaled = c.scaled(node)
+    naive = _naive_terms(c, node)
+    terms = list(scaled.terms)
+    if len(terms) >= len(naive):
+        if len(terms) != 2 or write_difference(c, terms, node) is None:
+            return None
+        # exp(x) - exp(x) * k has no number in it; 2 - exp(x) cancels only where exp(x) comes near
+    if not any(t.exponent or t.factors for t in naive):
+        return None
+    written = write_scaled(c, scaled, node)
+    return None if written is node else Rewritten(written, "the subtraction loses the digits that matter; "
+                                                  "what remains is computed directly")  # fmt: skip
+
+
+def _naive_terms(c: Companions, node: Node) -> list[Term]:
+    left, right = (c.scaled(i).terms for i in node.inputs)
+    return collect([*left, *right]) if node.op.name == "add" else [*left, *right]
+
+
+@rule("sub", "add")
+def sum_with_logarithm(c: Companions, node: Node) -> Rewritten | None:
+    """x - log(sum(exp(x))), max(x, 0) - x t + log1p(exp(-|x|)): logarithms merged with what stands beside them."""
+    linear = with_composites(c, c.linear(node))
+    logs = [p for p in linear.parts if log_argument(c, p) is not None]
+    if not logs or len(linear.parts) < 2:
+        return None
+    whole, guards = expanded(c, linear)
+    if linear == c.linear(node) and all(_safe_log(c, p) for p in logs):
+        return None
+    if whole == c.linear(node) or not _merges(c, linear, whole):
+        return None
+    written = write_linear(c, whole, node)
+    return None if written is node else Rewritten(guarded(c, written, guards), "a logarithm and its neighbour cancel; "
+                                                  "they are written as one")  # fmt: skip
+
+
+def _safe_log(c: Companions, part: Node) -> bool:
+    argument = log_argument(c, part)
+    return argument is not None and safely_positive(c, argument) and literal_number(argument) is None
+
+
+def _merges(c: Companions, before: object, after: object) -> bool:
+    """Something cancelled, or a remaining sum of exponentials can be written relative to a part beside it."""
+    from stablegrad.graph.arrange import base_and_dims
+    from stablegrad.rules.forms import Linear
+
+    assert isinstance(before, Linear) and isinstance(after, Linear)
+    if len(after.parts) < len(before.parts):
+        return True
+    beside = {p for p in after.parts if p.op.name != "log"}
+    bases = {base_and_dims(c.graph, p)[0] for p in beside}
+    for part in after.parts:
+        if part.op.name != "log":
+            continue
+        argument = part.inputs[0]
+        terms = c.terms_of(argument)
+        if terms is not None and any(set(t.exponent.parts) & beside for t in terms):
+            return True
+        while argument.op.name in ("arrange", "reshape", "move") and argument not in c.reductions:
+            argument = argument.inputs[0]
+        if argument in c.reductions:
+            inside = {base_and_dims(c.graph, p)[0] for p in c.reductions[argument][0].exponent.parts}
+            if inside & bases or any(_moved_from(p, inside) for p in beside):
+                return True
+    return False
+
+
+def _moved_from(part: Node, inside: set[Node]) -> bool:
+    while part.op.name in ("arrange", "reshape", "move"):
+        part = part.inputs[0]
+        if part in inside:
+            return True
+    return False

@@ -1,0 +1,284 @@
+"""Scaled terms written out as values: probabilities from mantissas and a shift, quotients with opposite parts gone.
+
+A factor that stands for a sum is not computed as it is: with power -1, the sum of two exponentials is written relative
+to the one that cancels best against the exponent (`e^x / (e^x + e^y)` is sigmoid(x - y)); a sum along axes becomes a
+shifted sum, or a softmax where its own entries stand above it.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from stablegrad.graph.arrange import arrange, base_and_dims
+from stablegrad.graph.node import Node, moved_inputs
+from stablegrad.rules.forms import HALF, ONE, Linear, Term
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions, Scaled
+
+LARGE = 60.0  # |exponent| up to which exp neither overflows nor underflows in float32
+
+
+def write_scaled(c: "Companions", scaled: "Scaled", like: Node) -> Node:
+    """The value of a sum of terms, NaN where a guard is negative."""
+    if not scaled.terms:
+        out = c.build.full(Fraction(0), like)
+    else:
+        out = write_terms(c, list(scaled.terms), like)
+    for guard in scaled.guards:
+        out = c.build.elementwise("require", out, guard)
+    return out
+
+
+def write_terms(c: "Companions", terms: list[Term], like: Node) -> Node:
+    if len(terms) == 2:
+        difference = write_difference(c, terms, like)
+        if difference is not None:
+            return difference
+    return c.build.total([write_term(c, t, like) for t in terms])
+
+
+def write_difference(c: "Companions", terms: list[Term], like: Node) -> Node | None:
+    """a e^x - b e^y as a multiple of expm1, where one of the two is a number; else None."""
+    plus, minus = sorted(terms, key=lambda t: t.coefficient < 0)
+    if plus.coefficient <= 0 or minus.coefficient >= 0 or plus.factors or minus.factors:
+        return None
+    for base, other, sign in ((minus, plus, ONE), (plus, minus, -ONE)):
+        if base.is_number():
+            ratio = abs(other.coefficient / base.coefficient)
+            z = _write(c, other.exponent.with_log(ratio), like)
+            return c.build.scale(c.build.elementwise("stable_expm1", z), sign * abs(base.coefficient))
+    return None
+
+
+def write_term(c: "Companions", term: Term, like: Node) -> Node:
+    coefficient, exponent = term.coefficient, term.exponent
+    factors: dict[Node, Fraction] = dict(term.factors)
+    pieces: list[Node] = []
+    for pattern in (_relative_expm1, _tanh, _softmax):
+        found = pattern(c, factors, exponent, like)
+        if found is not None:
+            node, factors, exponent, number = found
+            pieces.append(node)
+            coefficient *= number
+    for node, power in sorted(factors.items(), key=lambda item: item[0].order):
+        terms = c.terms_of(node)
+        if terms is None or any(t.factors for t in terms):
+            continue
+        if len(terms) == 2:
+            exponent, number = _open_pair(c, terms, power, exponent, pieces, like)
+            coefficient *= number
+            del factors[node]
+    mantissa, exponent = open_factors(c, Term(ONE, factors, exponent), like)
+    if mantissa is not None:
+        pieces.append(mantissa)
+    return _assembled(c, coefficient, pieces, exponent, like)
+
+
+def _assembled(c: "Companions", coefficient: Fraction, pieces: list[Node], exponent: Linear, like: Node) -> Node:
+    build = c.build
+    product: Node | None = None
+    for piece in pieces:
+        product = piece if product is None else build.mul(product, piece)
+    if not exponent.parts:
+        number = float(coefficient) * math.exp(_safe(exponent)) if exponent else coefficient
+        if product is None:
+            return build.full(number, like)
+        return build.scale(product, Fraction(number) if math.isfinite(number) else Fraction(0))
+    written = _write(c, exponent, like)
+    if product is None:
+        return build.scale(build.elementwise("exp", written), coefficient)
+    low, high = c.facts.interval(written)
+    if -LARGE <= low and high <= LARGE:
+        return build.scale(build.mul(product, build.elementwise("exp", written)), coefficient)
+    return build.scale(build.elementwise("mul_exp", product, written), coefficient)
+
+
+def _safe(exponent: Linear) -> float:
+    from stablegrad.rules.companions import constant_value
+
+    return min(float(constant_value(exponent)), 700.0)
+
+
+def _write(c: "Companions", linear: Linear, like: Node) -> Node:
+    from stablegrad.rules.log_of_sum import _write as write
+
+    return write(c, linear, like)
+
+
+def open_factors(c: "Companions", term: Term, like: Node) -> tuple[Node | None, Linear]:
+    """(mantissa, exponent) of a term of coefficient 1: factors that are sums are shifted by their largest exponent."""
+    exponent, mantissa = term.exponent, None
+    for node, power in sorted(term.factors.items(), key=lambda item: item[0].order):
+        found = shifted(c, node)
+        value = node
+        if found is not None:
+            value, shift = found
+            exponent = exponent.plus(Linear({shift: ONE}), power)
+        if power == -1 and mantissa is not None:
+            mantissa = c.build.elementwise("div", mantissa, value)
+            continue
+        raised = _raised(c, value, power)
+        mantissa = raised if mantissa is None else c.build.mul(mantissa, raised)
+    return mantissa, exponent
+
+
+def _raised(c: "Companions", node: Node, power: Fraction) -> Node:
+    if power == -1:
+        return c.build.elementwise("div", c.build.number(ONE, node.dtype), node)
+    if power == HALF:
+        return c.build.elementwise("sqrt", node)
+    return c.raw_power(node, power)
+
+
+def shifted(c: "Companions", node: Node) -> tuple[Node, Node] | None:
+    """(mantissa, shift) with node = mantissa * exp(shift), where `node` is a sum of exponentials; else None."""
+    core, dims = base_and_dims(c.graph, node)
+    if core in c.reductions:
+        m, s = _shifted_reduction(c, core)
+        return arrange(c.graph, m, node.shape, dims), arrange(c.graph, s, node.shape, dims)
+    if node.op.name in ("move", "reshape", "arrange") and moved_inputs(node) == (0,):
+        inner = shifted(c, node.inputs[0])
+        if inner is None:
+            return None
+        return c.build.move_like(node, {0: inner[0]}), c.build.move_like(node, {0: inner[1]})
+    terms = c.terms_of(node)
+    if terms is None or not any(t.exponent.parts for t in terms):
+        return None
+    return _shifted_terms(c, node, terms)
+
+
+def _shifted_reduction(c: "Companions", core: Node) -> tuple[Node, Node]:
+    under, axes = c.reductions[core]
+    like = next(iter(under.exponent.parts))
+    x = _write(c, under.exponent, like)
+    if under.factors:
+        weights = c.raw_term(Term(factors=under.factors), x)
+        shift = c.build.along("shift_weighted", x, axes, weights)
+    else:
+        weights, shift = None, c.build.along("shift", x, axes)
+    down = c.build.elementwise("sub", x, c.build.lay_back(shift, x.shape, axes))
+    entries = c.build.elementwise("exp", down)
+    if weights is not None:
+        entries = c.build.elementwise("mul_exp", weights, down)
+    return c.build.along("reduce_sum", entries, axes), shift
+
+
+def _shifted_terms(c: "Companions", node: Node, terms: tuple[Term, ...]) -> tuple[Node, Node]:
+    from stablegrad.rules.log_of_sum import mantissa_and_exponent
+
+    pairs = [mantissa_and_exponent(c, t, node) for t in terms]
+    shift = c.build.elementwise("shift_terms", *(n for pair in pairs for n in pair))
+    entries = [c.build.elementwise("mul_exp", m, c.build.elementwise("sub", e, shift)) for m, e in pairs]
+    return c.build.total(entries), shift
+
+
+# -- patterns of one term ---------------------------------------------------------------------------------------------
+
+Found = tuple[Node, dict[Node, Fraction], Linear, Fraction]
+
+
+def _softmax(c: "Companions", factors: dict[Node, Fraction], exponent: Linear, like: Node) -> Found | None:
+    """exp(r) / sum(exp(r)) along the same axes; with the sum of the others above, 1 - softmax."""
+    from stablegrad.rules.log_of_sum import _absorbed, _others_over_sum, _rest_node
+
+    for node, power in factors.items():
+        core, dims = base_and_dims(c.graph, node)
+        if power >= 0 or power.denominator != 1 or core not in c.reductions:
+            continue
+        under, axes = c.reductions[core]
+        if under.factors:
+            continue
+        remaining = {n: p for n, p in factors.items() if n is not node}
+        if power != -1:
+            remaining[node] = power + 1
+        others = _others_over_sum(c, under.exponent, axes, dims, node, -ONE, exponent)
+        if others is not None:
+            rest, log_node, _, _ = others
+            whole = c.build.keep("one_minus_softmax", log_node.inputs[0], axes)
+            return whole, remaining, rest, ONE
+        absorbed = _absorbed(c, under.exponent, axes, dims, node, -ONE, exponent)
+        if absorbed is not None:
+            rest, permutation = absorbed
+            soft = c.build.keep("softmax", _rest_node(c, under.exponent), axes)
+            return arrange(c.graph, soft, node.shape, permutation), remaining, rest, ONE
+    return None
+
+
+def _relative_expm1(c: "Companions", factors: dict[Node, Fraction], exponent: Linear, like: Node) -> Found | None:
+    """(exp(k x) - 1) / x = k exprel(k x), also log(1 + k x) / x."""
+    for node, power in factors.items():
+        terms = c.terms_of(node)
+        if power != 1 or terms is None or len(terms) != 2 or any(t.factors for t in terms):
+            continue
+        number = next((t for t in terms if t.is_number()), None)
+        other = next((t for t in terms if not t.is_number()), None)
+        if number is None or other is None or number.coefficient != -other.coefficient:
+            continue
+        z = other.exponent
+        for below, down in factors.items():
+            if down == -1 and len(z.parts) == 1 and not z.constant and not z.logs and below in z.parts:
+                k = z.parts[below]
+                written = c.build.elementwise("exprel", _write(c, z, like))
+                remaining = {n: p for n, p in factors.items() if n not in (node, below)}
+                return written, remaining, exponent, k * other.coefficient
+    return None
+
+
+def _tanh(c: "Companions", factors: dict[Node, Fraction], exponent: Linear, like: Node) -> Found | None:
+    """(e^a - e^b) / (e^a + e^b) = tanh((a - b) / 2)."""
+    for node, power in factors.items():
+        above = c.terms_of(node)
+        if power != 1 or above is None or len(above) != 2 or any(t.factors for t in above):
+            continue
+        if above[0].coefficient != -above[1].coefficient:
+            continue
+        for below, down in factors.items():
+            under = c.terms_of(below)
+            if down != -1 or under is None or len(under) != 2 or under[0].coefficient != under[1].coefficient:
+                continue
+            plus, minus = sorted(above, key=lambda t: -t.coefficient)
+            gap = plus.exponent.plus(minus.exponent, -ONE)
+            gaps = (under[0].exponent.plus(under[1].exponent, -ONE), under[1].exponent.plus(under[0].exponent, -ONE))
+            if gap not in gaps or any(t.factors for t in under):
+                continue
+            # what is left over where the two sums differ by a common factor
+            base = next(t for t in under if t.exponent == plus.exponent) if any(
+                t.exponent == plus.exponent for t in under) else under[gaps.index(gap)]  # fmt: skip
+            rest = exponent.plus(plus.exponent).plus(base.exponent, -ONE)
+            written = c.build.elementwise("stable_tanh", _write(c, gap.scaled(HALF), like))
+            remaining = {n: p for n, p in factors.items() if n not in (node, below)}
+            return written, remaining, rest, plus.coefficient / under[0].coefficient
+    return None
+
+
+def _open_pair(
+    c: "Companions", terms: tuple[Term, ...], power: Fraction, exponent: Linear, pieces: list[Node], like: Node
+) -> tuple[Linear, Fraction]:
+    """(t1 + t2) ** power written into `pieces`; the new exponent and a number."""
+    logs = [t.exponent.with_log(abs(t.coefficient)) for t in terms]
+    if all(t.coefficient > 0 for t in terms) and power < 0:
+        copies = [-ONE] * int(-power) if power.denominator == 1 and power >= -4 else [power]
+        for copy in copies:
+            base = min((0, 1), key=lambda k: (exponent.plus(logs[k], copy).size(), not terms[k].is_number()))
+            exponent = exponent.plus(logs[base], copy)
+            gap = _write(c, logs[base].plus(logs[1 - base], -ONE), like)
+            sigmoid = c.build.elementwise("sigmoid", gap)
+            pieces.append(sigmoid if copy == -1 else c.raw_power(sigmoid, -copy))
+        return exponent, ONE
+    plus = next((k for k in (0, 1) if terms[k].coefficient > 0), None)
+    if plus is None or all(t.coefficient > 0 for t in terms):
+        number = ONE
+        written = c.build.total([write_term(c, t, like) for t in terms])
+        pieces.append(_raised(c, written, power))
+        return exponent, number
+    # a difference: base * expm1(other - base), with the sign of the base's partner
+    base = min((0, 1), key=lambda k: (exponent.plus(logs[k], power).size(), not terms[k].is_number()))
+    gap = _write(c, logs[1 - base].plus(logs[base], -ONE), like)
+    change = c.build.elementwise("stable_expm1", gap)
+    if base == plus:
+        change = c.build.neg(change)
+    pieces.append(_raised(c, change, power))
+    return exponent.plus(logs[base], power), ONE
