@@ -36,10 +36,9 @@ def binary_cross_entropy(logits, targets):
 
 
 def focal_loss(logits, targets):
-    """Focal loss: cross entropy weighted by (1 - p)^2, p the probability of the right class."""
+    """Focal loss: cross entropy weighted by the square of the probability of the wrong class."""
     p = 1 / (1 + jnp.exp(-logits))
-    right = targets * p + (1 - targets) * (1 - p)
-    return -jnp.mean((1 - right) ** 2 * jnp.log(right))
+    return -jnp.mean(targets * (1 - p) ** 2 * jnp.log(p) + (1 - targets) * p**2 * jnp.log(1 - p))
 
 
 def logistic_regression(weights, inputs, signs):

@@ -104,7 +104,11 @@ def explain(
         console = Console(width=WIDTH_WITHOUT_TERMINAL)
     try:
         with _float_type(dtype):
-            calls = _calls(target, npz, inputs or [], seed, dtype, console)
+            with console.status(f"loading {target}"):
+                calls, without = _calls(target, npz, inputs or [], seed, dtype)
+            if without:
+                text = f"without inputs: {', '.join(without)}\n"
+                console.print(text, style="dim", markup=False, highlight=False)
             measurements = _measure(calls, (entries, work, seed), gradient, jit, console)
     except InputError as error:
         _fail(str(error))
@@ -138,9 +142,12 @@ def _float_type(dtype: FloatType | None) -> Iterator[None]:
 
 
 def _calls(
-    target: str, npz: Path | None, inputs: list[str], seed: int, dtype: FloatType | None, console: Console
-) -> "list[Call]":
-    """Load the file and fit the inputs to its functions; every mistake shows before anything is computed."""
+    target: str, npz: Path | None, inputs: list[str], seed: int, dtype: FloatType | None
+) -> "tuple[list[Call], list[str]]":
+    """Load the file and fit the inputs to its functions; also the names of functions that got none.
+
+    Every mistake of the person's shows here, before anything is computed.
+    """
     import numpy as np
 
     from stablegrad.command_line.inputs import (
@@ -176,10 +183,7 @@ def _calls(
         if not call.check():
             message = f"{call.name} returns no floating-point number, so there is nothing to compare"
             raise InputError(message, file.name, call.line)
-    without = [other for other in functions if other not in {call.name for call in calls}]
-    if without:
-        console.print(f"without inputs: {', '.join(without)}\n", style="dim", markup=False, highlight=False)
-    return calls
+    return calls, [other for other in functions if other not in {call.name for call in calls}]
 
 
 def _measure(

@@ -193,7 +193,8 @@ def _arange(*limits: Any) -> np.ndarray:
 
 
 def _linspace(start: Any, stop: Any, number: Any) -> np.ndarray:
-    return np.linspace(start, stop, *_shape([number]))
+    (size,) = _shape([number])
+    return np.linspace(start, stop, size)
 
 
 def _one_hot(*arguments: Any) -> np.ndarray:

@@ -74,10 +74,9 @@ def exact_results(call: Call, limits: Limits, gradient: bool = True) -> Exact:
         result.notes.append(f"no exact value: about {operations:.0e} exact operations; try smaller arrays")
         return result
     number = min(total, affordable)
-    chosen = (
-        np.sort(np.random.default_rng(limits.seed).choice(total, number, replace=False)) if number else []
-    )
-    chosen = np.asarray(chosen, dtype=int)
+    chosen = np.zeros(0, dtype=int)
+    if number:
+        chosen = np.sort(np.random.default_rng(limits.seed).choice(total, number, replace=False))
     if number < total:
         result.notes.append(f"{number} of {total} derivative entries checked, chosen at random")
 
