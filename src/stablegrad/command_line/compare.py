@@ -1,6 +1,6 @@
 """The rows of the table: where the plain and the stabilized results are furthest from the exact ones."""
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,10 @@ from stablegrad.command_line.call import Call
 from stablegrad.command_line.error_bits import bits_of_error
 from stablegrad.command_line.truth import Exact
 
-# Six bits are 63 ulp: what passes where the condition number is not known.
+# Six bits are 63 ulp: what passes without a look at the condition number.
 BITS_ALLOWED = 6.0
+# What passes at a point, in ulp, is this times one more than the condition number there.
+ULP_ALLOWED = 4
 
 
 @dataclass
@@ -45,31 +47,43 @@ class Row:
     stabilized_wrong: bool = False
 
 
-def rows_of(call: Call, plain: Results, stabilized: Results | None, exact: Exact) -> list[Row]:
-    """The table of a call: its float results, then the gradient by each float leaf."""
+def rows_of(
+    call: Call,
+    plain: Results,
+    stabilized: Results | None,
+    exact: Exact,
+    conditions: Callable[[], Results | None],
+) -> list[Row]:
+    """The table of a call: its float results, then the gradient by each float leaf.
+
+    Args:
+        call: The call.
+        plain, stabilized: What the two programs gave; `stabilized` is None when there is none.
+        exact: What is known exactly.
+        conditions: Gives the condition numbers; asked only when an error needs an excuse.
+    """
     rows = []
     for name, got in plain.values.items():
         better = stabilized.values[name] if stabilized else None
         right, decided = exact.values.get(name), exact.values_decided.get(name)
-        rows += _worst(f"value{name}", got, better, right, decided, _condition(call, got, right, exact))
+
+        def of_value(name: str = name) -> np.ndarray | None:
+            found = conditions()
+            return found.values[name] if found else None
+
+        rows += _worst(f"value{name}", got, better, right, decided, of_value)
     for number, got in enumerate(plain.gradients):
         better = stabilized.gradients[number] if stabilized else None
         right = exact.gradients[number].reshape(got.shape) if exact.gradients else None
         decided = exact.gradients_decided[number].reshape(got.shape) if exact.gradients else None
+
+        def of_gradient(number: int = number) -> np.ndarray | None:
+            found = conditions()
+            return found.gradients[number] if found else None
+
         label = f"gradient by {call.leaf_names[call.float_positions[number]]}"
-        rows += _worst(label, got, better, right, decided, 0.0)
+        rows += _worst(label, got, better, right, decided, of_gradient)
     return rows
-
-
-def _condition(call: Call, got: np.ndarray, right: np.ndarray | None, exact: Exact) -> float:
-    """The condition number of a lone scalar result, sum |x df/dx| / |f|; 0 when it cannot be told."""
-    if right is None or got.size != 1 or len(exact.values) != 1:
-        return 0.0
-    floats = [np.ravel(np.asarray(call.leaves[position], np.float64)) for position in call.float_positions]
-    with np.errstate(all="ignore"):
-        terms = sum(float(np.nansum(np.abs(x * g))) for x, g in zip(floats, exact.gradients, strict=False))
-        condition = terms / abs(float(right.ravel()[0]))
-    return condition if math.isfinite(condition) else 0.0
 
 
 def _worst(
@@ -78,7 +92,7 @@ def _worst(
     stabilized: np.ndarray | None,
     exact: np.ndarray | None,
     decided: np.ndarray | None,
-    condition: float,
+    condition: Callable[[], np.ndarray | None],
 ) -> list[Row]:
     """The row of the element with the largest error; a second where the stabilized program's is another."""
     if plain.size == 0:
@@ -90,20 +104,29 @@ def _worst(
                 label + _written(index), plain[index], None if stabilized is None else stabilized[index], None
             )
         ]
-    allowed = max(BITS_ALLOWED, math.log2(1 + 4 * (1 + condition)))
-    plain_bits = np.where(decided, bits_of_error(plain, exact), -1.0)
-    better_bits = (
-        plain_bits if stabilized is None else np.where(decided, bits_of_error(stabilized, exact), -1.0)
+    plain_bits = np.where(decided, bits_of_error(plain, exact.astype(plain.dtype)), -1.0)
+    better_bits = plain_bits
+    if stabilized is not None:
+        better_bits = np.where(decided, bits_of_error(stabilized, exact.astype(stabilized.dtype)), -1.0)
+    allowed = np.full(plain.shape, BITS_ALLOWED)
+    worst = np.maximum(plain_bits, better_bits)
+    if ((worst > allowed) & np.isfinite(worst)).any():
+        numbers = condition()
+        if numbers is not None:
+            allowed = np.maximum(allowed, np.log2(1 + ULP_ALLOWED * (1 + numbers)))
+    first = np.unravel_index(np.argmax(worst), plain.shape)
+    second = np.unravel_index(np.argmax(better_bits + 100 * (better_bits > allowed)), plain.shape)
+    more = (
+        better_bits[second] > better_bits[first] + 1
+        or (better_bits > allowed)[second] > (better_bits > allowed)[first]
     )
-    first = np.unravel_index(np.argmax(np.maximum(plain_bits, better_bits)), plain.shape)
-    second = np.unravel_index(np.argmax(better_bits), plain.shape)
     rows = []
-    for index in [first] if better_bits[second] <= better_bits[first] + 1 else [first, second]:
+    for index in [first, second] if more else [first]:
         row = Row(label + _written(index), plain[index], None, exact[index], float(plain_bits[index]))
-        row.plain_wrong = bool(plain_bits[index] > allowed)
+        row.plain_wrong = bool(plain_bits[index] > allowed[index])
         if stabilized is not None:
             row.stabilized, row.stabilized_bits = stabilized[index], float(better_bits[index])
-            row.stabilized_wrong = bool(better_bits[index] > allowed)
+            row.stabilized_wrong = bool(better_bits[index] > allowed[index])
         rows.append(row)
     return rows
 

@@ -1,5 +1,6 @@
 """Plain, stabilized and exact results of one call side by side, in bits of error."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import stablegrad
 from stablegrad.command_line.call import Call
 from stablegrad.command_line.compare import Results, Row, rows_of
+from stablegrad.command_line.conditioning import condition_numbers
 from stablegrad.command_line.errors import one_line
 from stablegrad.command_line.truth import Limits, exact_results
 
@@ -81,7 +83,12 @@ def measure(
     progress("exact")
     exact = exact_results(call, limits, gradient)
     measurement.notes += exact.notes
-    measurement.rows = rows_of(call, plain, stabilized, exact)
+
+    @functools.cache
+    def conditions() -> Results | None:
+        return condition_numbers(call, stablegrad.stabilize(call.program), gradient, limits.seed)
+
+    measurement.rows = rows_of(call, plain, stabilized, exact, conditions)
     return measurement
 
 
