@@ -1,0 +1,388 @@
+"""The algebra of values with first and second derivatives: forward mode, sparse in the directions.
+
+An element is a scalar (nothing depends on the inputs) or a `Jet`. Where the calculus of derivatives says nothing (an
+infinite slope, a tie, 0/0), the entry is `Undefined("singular")`, and `derivative.py` asks a limit instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterable
+
+from flint import arb, fmpq
+
+from stablegrad.exact import scalars as s
+from stablegrad.exact.meanings import FUNCTIONS, OF_TWO
+from stablegrad.exact.rounded import round_scalar
+from stablegrad.exact.scalars import ONE, ZERO, Infinity, Scalar, Undefined
+
+Element = Any  # Scalar | Jet
+Pairs = dict[tuple[int, int], Scalar]
+
+SINGULAR = Undefined("singular", "an infinite slope")
+
+
+class Jet:
+    """A value, its derivative by each input it depends on, and its second derivatives by pairs (i <= j)."""
+
+    __slots__ = ("value", "grad", "hess")
+
+    def __init__(self, value: Scalar, grad: dict[int, Scalar], hess: Pairs) -> None:
+        self.value = value
+        self.grad = grad
+        self.hess = hess
+
+    def __repr__(self) -> str:
+        return f"Jet({self.value}, {self.grad})"
+
+
+def value_of(a: Element) -> Scalar:
+    return a.value if type(a) is Jet else a
+
+
+def _accumulate(total: dict, part: dict) -> None:
+    for key, value in part.items():
+        found = total.get(key)
+        total[key] = value if found is None else s.add(found, value)
+
+
+class JetAlgebra:
+    """Operations on scalars and jets.
+
+    order: 0 (values), 1 (gradients) or 2. rows: keep second derivatives only for pairs with one input in `rows`.
+    """
+
+    def __init__(self, order: int, rows: frozenset[int] | None = None) -> None:
+        self.order = order
+        self.rows = rows
+        self._remembered: dict[tuple, tuple] = {}
+        self._floats: dict[float, Scalar] = {}
+
+    # -- elements ------------------------------------------------------------------------------------------------
+
+    def from_float(self, value: float) -> Element:
+        made = self._floats.get(value)
+        if made is None:
+            made = s.from_float(value)
+            if s.is_finite(made):
+                self._floats[value] = made
+        return made
+
+    def seed(self, value: Scalar, direction: int) -> Element:
+        return Jet(value, {direction: ONE}, {}) if self.order else value
+
+    def point(self, a: Element) -> Scalar:
+        """The value alone: what comparisons see, and what stop_gradient leaves."""
+        return a.value if type(a) is Jet else a
+
+    def rounded(self, how: str, a: Scalar) -> Scalar:
+        return round_scalar(how, a)
+
+    def undefined(self, reason: Undefined, *operands: Element) -> Element:
+        """`reason` as a value that depends on whatever the operands depend on."""
+        keys = {key: reason for a in operands if type(a) is Jet for key in a.grad}
+        if not keys:
+            return reason
+        return Jet(reason, keys, {pair: reason for pair in self._pairs(keys, keys)})
+
+    def without_derivative(self, a: Element, reason: Undefined) -> Element:
+        """The value of `a`, each of its derivatives replaced by `reason`."""
+        if type(a) is not Jet:
+            return a
+        made = self.undefined(reason, a)
+        return Jet(a.value, made.grad, made.hess)
+
+    def _pairs(self, left: Iterable[int], right: Iterable[int]) -> Iterable[tuple[int, int]]:
+        if self.order < 2:
+            return
+        rows = self.rows
+        for i in left:
+            for j in right:
+                if i <= j and (rows is None or i in rows or j in rows):
+                    yield i, j
+
+    def _remember(self, f: Callable[..., Scalar], *numbers: Scalar) -> Scalar:
+        """Equal numbers, equal objects: a tie of two results is seen although balls never prove it."""
+        key = (f, *map(id, numbers))
+        found = self._remembered.get(key)
+        if found is None:
+            found = self._remembered[key] = (f(*numbers), numbers)
+        return found[0]
+
+    # -- composition ---------------------------------------------------------------------------------------------
+
+    def unary(self, name: str, a: Element) -> Element:
+        f = FUNCTIONS[name]
+        if type(a) is not Jet:
+            return self._remember(f, a)
+        x = a.value
+        y = self._remember(f, x)
+        if type(x) is Infinity and s.is_finite(y):
+            return y  # a finite limit at infinity has slope 0
+        if type(y) is Undefined:
+            return self.undefined(y, a)
+        if not s.is_finite(x) or not s.is_finite(y):
+            return self.without_derivative(Jet(y, a.grad, a.hess), SINGULAR)
+        first = s.guarded(f.first, x, y)
+        second = s.guarded(f.second, x, y) if self.order > 1 else ZERO
+        return self._compose(y, ((a, first),), {(0, 0): second})
+
+    def _compose(
+        self, y: Scalar, slopes: tuple[tuple[Element, Scalar], ...], curves: dict[tuple[int, int], Scalar]
+    ) -> Element:
+        """The chain rule: y with derivatives by its operands, and second ones by pairs of operands."""
+        mul, add = s.mul, s.add
+        grad: dict[int, Scalar] = {}
+        hess: Pairs = {}
+        for a, slope in slopes:
+            if type(a) is Jet:
+                _accumulate(grad, {i: mul(slope, g) for i, g in a.grad.items()})
+                if self.order > 1:
+                    _accumulate(hess, {pair: mul(slope, h) for pair, h in a.hess.items()})
+        if self.order > 1:
+            for (p, q), curve in curves.items():
+                a, b = slopes[p][0], slopes[q][0]
+                if type(a) is not Jet or type(b) is not Jet or s.is_zero(curve):
+                    continue
+                part: Pairs = {}
+                for i, j in self._pairs(a.grad, b.grad):
+                    part[i, j] = mul(curve, mul(a.grad[i], b.grad[j]))
+                if p != q:
+                    for j, i in self._pairs(b.grad, a.grad):
+                        term = mul(curve, mul(a.grad[i], b.grad[j]))
+                        part[j, i] = add(part[j, i], term) if (j, i) in part else term
+                _accumulate(hess, part)
+        return Jet(y, grad, hess) if grad else y
+
+    # -- arithmetic ----------------------------------------------------------------------------------------------
+
+    def neg(self, a: Element) -> Element:
+        if type(a) is not Jet:
+            return s.neg(a)
+        return Jet(
+            s.neg(a.value), {i: s.neg(g) for i, g in a.grad.items()}, {p: s.neg(h) for p, h in a.hess.items()}
+        )
+
+    def add(self, a: Element, b: Element) -> Element:
+        if type(a) is not Jet and type(b) is not Jet:
+            return self._remember(s.add, a, b)
+        if s.is_zero(a):
+            return b
+        if s.is_zero(b):
+            return a
+        value = self._remember(s.add, value_of(a), value_of(b))
+        if type(value) is Undefined:
+            return self.undefined(value, a, b)
+        return self._sum(value, (a, b))
+
+    def _sum(self, value: Scalar, elements: Iterable[Element]) -> Element:
+        grad: dict[int, Scalar] = {}
+        hess: Pairs = {}
+        for a in elements:
+            if type(a) is Jet:
+                _accumulate(grad, a.grad)
+                _accumulate(hess, a.hess)
+        return Jet(value, grad, hess) if grad else value
+
+    def sum(self, elements: list[Element]) -> Element:
+        """The sum of a list, 0 for an empty one."""
+        if len(elements) == 1:
+            return elements[0]
+        value: Scalar = ZERO
+        for a in elements:
+            value = s.add(value, value_of(a))
+        if type(value) is Undefined:
+            return self.undefined(value, *elements)
+        return self._sum(value, elements)
+
+    def sub(self, a: Element, b: Element) -> Element:
+        if a is b and type(a) is not Undefined and type(value_of(a)) is not Undefined:
+            return ZERO
+        if type(a) is not Jet and type(b) is not Jet:
+            return self._remember(s.sub, a, b)
+        if s.is_zero(b):
+            return a
+        value = self._remember(s.sub, value_of(a), value_of(b))
+        if type(value) is Undefined:
+            return self.undefined(value, a, b)
+        return self._sum(value, (a, self.neg(b)))
+
+    def mul(self, a: Element, b: Element) -> Element:
+        if type(a) is not Jet:
+            if type(b) is not Jet:
+                return self._remember(s.mul, a, b)
+            a, b = b, a
+        x, y = a.value, value_of(b)
+        value = self._remember(s.mul, x, y)
+        if type(value) is Undefined:
+            return self.undefined(value, a, b)
+        if type(b) is not Jet:
+            if type(b) is fmpq:
+                if not b:
+                    return ZERO  # a constant factor 0: value and derivatives are 0 on every path
+                if b == 1:
+                    return a
+            mul = s.mul
+            return Jet(value, {i: mul(g, b) for i, g in a.grad.items()}, {p: mul(h, b) for p, h in a.hess.items()})
+        return self._compose(value, ((a, y), (b, x)), {(0, 1): ONE})
+
+    def div(self, a: Element, b: Element) -> Element:
+        if type(a) is not Jet and type(b) is not Jet:
+            return self._remember(s.div, a, b)
+        x, y = value_of(a), value_of(b)
+        value = self._remember(s.div, x, y)
+        if type(value) is Undefined:
+            return self.undefined(value, a, b)
+        if type(b) is not Jet:
+            return a if type(b) is fmpq and b == 1 else self.mul(a, self._remember(s.div, ONE, b))
+        if s.is_zero(a) or type(y) is Infinity:
+            return value  # 0 / b, and a / inf
+        if not s.is_finite(value):
+            return self.without_derivative(self._sum(value, (a, b)), SINGULAR)
+        inverse = s.div(ONE, y)
+        slope = s.neg(s.mul(value, inverse))
+        if self.order < 2:
+            return self._compose(value, ((a, inverse), (b, slope)), {})
+        square = s.mul(inverse, inverse)
+        curves = {(0, 1): s.neg(square), (1, 1): s.mul(fmpq(2), s.mul(value, square))}
+        return self._compose(value, ((a, inverse), (b, slope)), curves)
+
+    def power(self, a: Element, b: Element) -> Element:
+        if type(a) is not Jet and type(b) is not Jet:
+            return self._remember(s.power, a, b)
+        x, y = value_of(a), value_of(b)
+        value = self._remember(s.power, x, y)
+        if type(value) is Undefined:
+            return self.undefined(value, a, b)
+        if type(b) is not Jet and s.is_zero(b):
+            return ONE
+        if not s.is_finite(value) or not s.is_finite(x) or not s.is_finite(y):
+            if s.is_finite(value) and type(b) is not Jet:
+                return value
+            return self.without_derivative(self._sum(value, (a, b)), SINGULAR)
+        log = FUNCTIONS["log"](x) if type(b) is Jet else ZERO
+        if type(log) is Infinity:
+            log = SINGULAR  # a zero base: the limit decides
+        slope = _finite(s.mul(y, s.power(x, s.sub(y, ONE))))
+        by_exponent = s.mul(value, log)
+        curves: dict[tuple[int, int], Scalar] = {}
+        if self.order > 1:
+            inner = s.sub(y, ONE)
+            curves[0, 0] = _finite(s.mul(s.mul(y, inner), s.power(x, s.sub(inner, ONE)))) if inner is not ZERO else ZERO
+            curves[0, 1] = s.mul(_finite(s.power(x, inner)), s.add(ONE, s.mul(y, log)))
+            curves[1, 1] = s.mul(by_exponent, log)
+        return self._compose(value, ((a, slope), (b, by_exponent)), curves)
+
+    def of_two(self, name: str, a: Element, b: Element) -> Element:
+        f = OF_TWO[name]
+        x, y = value_of(a), value_of(b)
+        if type(x) is Undefined or type(y) is Undefined:
+            return self.undefined(s.worse(x, y), a, b)
+        unknown = Undefined("unsupported", f"{name} has no derivative by its first argument here")
+        if not s.is_finite(x) or not s.is_finite(y):
+            return self.undefined(Undefined("unsupported", f"{name} at an infinity"), a, b)
+        value = s.guarded(lambda p, q: f.value(s.as_ball(p), s.as_ball(q)), x, y)
+        if type(value) is Undefined:
+            return self.undefined(value, a, b)
+
+        def slope(formula: Callable | None) -> Scalar:
+            return unknown if formula is None else s.guarded(formula, x, y)
+
+        curves = {}
+        if self.order > 1:
+            curves = dict(zip(((0, 0), (0, 1), (1, 1)), map(slope, f.second)))
+        return self._compose(value, ((a, slope(f.by_first)), (b, slope(f.by_second))), curves)
+
+    # -- choices -------------------------------------------------------------------------------------------------
+
+    def maximum(self, a: Element, b: Element) -> Element:
+        if a is b:
+            return a
+        x, y = value_of(a), value_of(b)
+        order = s.compare(x, y)
+        if type(order) is Undefined:
+            hull = s.maximum(x, y)
+            return self.undefined(hull, a, b) if type(hull) is Undefined else self._merge(hull, a, b, order)
+        if order:
+            return a if order > 0 else b
+        if type(x) is Infinity:
+            return self._merge(s.maximum(x, y), a, b, SINGULAR)
+        return self._merge(x, a, b, Undefined("singular", "a tie"))
+
+    def minimum(self, a: Element, b: Element) -> Element:
+        return a if a is b else self.neg(self.maximum(self.neg(a), self.neg(b)))
+
+    def _merge(self, value: Scalar, a: Element, b: Element, reason: Undefined) -> Element:
+        """A tie: entries that both sides share stay, the others are undefined."""
+        if type(a) is not Jet and type(b) is not Jet:
+            return value
+
+        def shared(left: dict, right: dict) -> dict:
+            return {
+                key: left[key] if _same(left.get(key, ZERO), right.get(key, ZERO)) else reason
+                for key in {**left, **right}
+            }
+
+        grads = [x.grad if type(x) is Jet else {} for x in (a, b)]
+        pairs = [x.hess if type(x) is Jet else {} for x in (a, b)]
+        grad, hess = shared(*grads), shared(*pairs)
+        broken = [i for i, g in grad.items() if g is reason]
+        hess.update(dict.fromkeys(self._pairs(grad, broken), reason))
+        hess.update(dict.fromkeys(self._pairs(broken, grad), reason))
+        return Jet(value, grad, hess)
+
+    def absolute(self, a: Element) -> Element:
+        if type(a) is not Jet:
+            return s.absolute(a)
+        order = s.sign(a.value)
+        if type(order) is Undefined:
+            return self.undefined(order, a) if type(a.value) is Undefined else self._merge(
+                s.absolute(a.value), a, self.neg(a), order)  # fmt: skip
+        if order == 0:
+            return self._merge(ZERO, a, self.neg(a), Undefined("singular", "abs at 0"))
+        return a if order > 0 else self.neg(a)
+
+    def atan2(self, y: Element, x: Element) -> Element:
+        p, q = value_of(y), value_of(x)
+        value = self._remember(angle, p, q)
+        if type(y) is not Jet and type(x) is not Jet:
+            return value
+        if type(value) is Undefined:
+            return self.undefined(value, y, x)
+        if not s.is_finite(p) or not s.is_finite(q):
+            return value
+        square = s.add(s.mul(p, p), s.mul(q, q))
+        if s.is_zero(square):
+            return self.without_derivative(self._sum(value, (y, x)), Undefined("singular", "atan2 at the origin"))
+        by_y, by_x = s.div(q, square), s.neg(s.div(p, square))
+        twice = s.mul(fmpq(2), s.mul(by_y, by_x))
+        across = s.sub(s.mul(by_x, by_x), s.mul(by_y, by_y))
+        return self._compose(value, ((y, by_y), (x, by_x)), {(0, 0): twice, (0, 1): across, (1, 1): s.neg(twice)})
+
+    def logaddexp(self, a: Element, b: Element) -> Element:
+        for one, other in ((a, b), (b, a)):
+            if type(value_of(one)) is Infinity and type(value_of(other)) is not Undefined:
+                return other if value_of(one).sign < 0 else one
+        return self.add(a, self.unary("softplus", self.sub(b, a)))
+
+
+def _finite(a: Scalar) -> Scalar:
+    return SINGULAR if type(a) is Infinity else a
+
+
+def _same(a: Scalar, b: Scalar) -> bool:
+    return a is b or (type(a) is fmpq and type(b) is fmpq and a == b)
+
+
+def angle(y: Scalar, x: Scalar) -> Scalar:
+    """atan2 of two scalars; 0 at the origin, as IEEE has it for +0, +0."""
+    below, right = s.sign(y), s.sign(x)
+    if type(below) is Undefined or type(right) is Undefined:
+        return s.worse(below, right)
+    if below == 0 and right >= 0:
+        return ZERO
+    if s.is_finite(x) and s.is_finite(y):
+        return s.ball(s.as_ball(y).atan2(s.as_ball(x)))
+    steps = fmpq(0 if right > 0 else 1) if s.is_finite(y) else s.HALF
+    if not s.is_finite(y) and not s.is_finite(x):
+        steps = fmpq(1 if right > 0 else 3, 4)
+    return s.mul(s.mul(fmpq(below), steps), arb.pi())
