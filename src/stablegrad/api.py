@@ -99,7 +99,7 @@ def explain(f: Any, **options: Any) -> Callable[..., Explanation]:
 
 def rule_names() -> tuple[str, ...]:
     """The names of all rules, as `disable` takes them."""
-    return tuple(sorted({name for rules in RULES.values() for name, _ in rules}))
+    return tuple(sorted({name for rules in RULES.values() for name, _ in rules} | {"untaken_branch"}))
 
 
 def _rule_names(disable: str | Iterable[str]) -> frozenset[str]:

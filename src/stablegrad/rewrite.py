@@ -9,6 +9,7 @@ from stablegrad.facts import Facts
 from stablegrad.graph.node import Graph, Node
 from stablegrad.graph.printing import expression
 from stablegrad.rules import RULES, Companions
+from stablegrad.rules.branches import Branches
 
 
 @dataclass
@@ -46,7 +47,30 @@ def rewrite(graph: Graph, roots: Iterable[Node], disabled: frozenset[str] = froz
         result.replaced[node] = replacement
         result.records.append((name, node, replacement, reason))
         waiting.append(replacement)
+    if "untaken_branch" not in disabled:
+        _guard_branches(companions, result, seen)
     return result
+
+
+def _guard_branches(companions: Companions, result: Rewriting, needed: set[Node]) -> None:
+    """Second walk, over the rewritten program: branches that a select does not take are made harmless."""
+
+    def resolve(node: Node) -> Node:
+        while node in result.replaced:
+            node = result.replaced[node]
+        return node
+
+    branches = Branches(companions, resolve)
+    for node in sorted((n for n in needed if n.op.name == "select"), key=lambda n: n.order):
+        if node in result.replaced:
+            continue
+        guarded = branches.guard(node)
+        if guarded is not None and not _reaches(guarded, node, result.replaced):
+            result.replaced[node] = guarded
+            result.records.append(("untaken_branch", node, guarded, BRANCH_REASON))
+
+
+BRANCH_REASON = "the branch that is not taken has an infinite slope; it is evaluated at a harmless value there"
 
 
 def _ask(companions: Companions, node: Node, disabled: frozenset[str]) -> tuple[str, Node, str] | None:

@@ -11,6 +11,7 @@ from typing import Callable
 
 import numpy as np
 
+from stablegrad.facts.infinite import Infinities
 from stablegrad.facts.peak import peak_of
 from stablegrad.graph.node import Node, is_float, moved_inputs
 
@@ -24,6 +25,7 @@ class Facts:
 
     def __init__(self) -> None:
         self._known: dict[Node, Interval] = {}
+        self.may_be_infinite = Infinities(lambda node: self.interval(node)[0])
 
     def interval(self, node: Node) -> Interval:
         """Bounds of `node`. Walks without recursion, so that deep programs are no trouble."""

@@ -103,9 +103,10 @@ class Companions:
         return answer
 
     def trivial(self, node: Node) -> bool:
-        """True if `scaled` knows nothing better than the node itself."""
+        """True if `scaled` knows nothing better than the node itself, nor what it is a sum of."""
         terms = self.scaled(node).terms
-        return len(terms) == 1 and terms[0].factors == {node: ONE} and not terms[0].exponent
+        itself = len(terms) == 1 and terms[0].factors == {node: ONE} and not terms[0].exponent
+        return itself and node not in self.reductions and node not in self._sum_nodes
 
     def single(self, node: Node) -> tuple[Term, frozenset[Node]]:
         """`node` as one term; a sum becomes a factor that `terms_of` opens again."""

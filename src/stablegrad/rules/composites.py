@@ -42,7 +42,7 @@ def _larger(part: Node) -> tuple[Node, Node, int] | None:
 
 def _log1p_of_exp_of_gap(c: "Companions", part: Node, a: Node, b: Node, like: Node) -> bool:
     """part is log1p(exp(-|a - b|)), or log(1 + exp(-|a - b|))."""
-    from stablegrad.rules.logarithm import log_argument
+    from stablegrad.rules.arguments import log_argument
 
     argument = log_argument(c, part)
     if argument is None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from stablegrad.graph.arrange import base_and_dims
-from stablegrad.graph.node import Node
+from stablegrad.graph.arrange import arrange, base_and_dims
+from stablegrad.graph.node import Node, moved_inputs
+from stablegrad.rules.layout import absorbed, move_term
 from stablegrad.rules.forms import ONE, Linear, Term, collect, times_all
 
 if TYPE_CHECKING:
@@ -20,6 +21,12 @@ def simplified_sum(c: "Companions", terms: list[Term], like: Node) -> list[Term]
     terms = collect(terms)
     if not 2 <= len(terms) <= 4 or len({t.coefficient > 0 for t in terms}) < 2:
         return terms
+    opened = _opened(c, terms)
+    if opened is not None:
+        return opened
+    under = _under_one_move(c, terms)
+    if under is not None:
+        return under
     denominators = {
         (n, p) for t in terms for n, p in t.factors.items() if p < 0 and p.denominator == 1 and _opens(c, n)
     }
@@ -30,19 +37,50 @@ def simplified_sum(c: "Companions", terms: list[Term], like: Node) -> list[Term]
     return terms
 
 
+def _opened(c: "Companions", terms: list[Term]) -> list[Term] | None:
+    """The terms with sums multiplied out, where that leaves no more of them: 1 - (1 - e^x) is e^x."""
+    if not any(p > 0 and c.terms_of(n) is not None for t in terms for n, p in t.factors.items()):
+        return None
+    out: list[Term] = []
+    for term in terms:
+        opened = expand(c, term)
+        if opened is None:
+            return None
+        out += opened
+    out = collect(out)
+    return out if len(out) <= len(terms) else None
+
+
+def _under_one_move(c: "Companions", terms: list[Term]) -> list[Term] | None:
+    """Terms that are all moved by the same operation, simplified under it: 1 - softmax(x)[0]."""
+    nodes = {n for t in terms for n in (*t.factors, *t.exponent.parts)}
+    keys = {(n.op.name, n.params, n.shape, n.inputs[1:], n.inputs[0].shape if n.inputs else ()) for n in nodes}
+    if len(keys) != 1:
+        return None
+    model = next(iter(nodes))
+    if model.op.name not in ("move", "reshape") or moved_inputs(model) != (0,):
+        return None
+    if any(n in c.reductions for n in nodes):
+        return None
+
+    def inside(term: Term) -> Term:
+        exponent = Linear({n.inputs[0]: k for n, k in term.exponent.parts.items()}, term.exponent.constant,
+                          term.exponent.logs)  # fmt: skip
+        return Term(term.coefficient, {n.inputs[0]: p for n, p in term.factors.items()}, exponent)
+
+    inner = simplified_sum(c, [inside(t) for t in terms], model.inputs[0])
+    if len(inner) >= len(terms):
+        return None
+    return [move_term(c, model, t, frozenset())[0] for t in inner]
+
+
 def _opens(c: "Companions", node: Node) -> bool:
     return c.terms_of(node) is not None or _reduction(c, node) is not None
 
 
 def _reduction(c: "Companions", node: Node) -> tuple[Term, tuple[int, ...]] | None:
-    """(the term under the sum, its axes) if `node` is such a sum laid back over the axes it lost."""
-    core, dims = base_and_dims(c.graph, node)
-    found = c.reductions.get(core)
-    if found is None:
-        return None
-    axes = found[1]
-    kept = tuple(k for k in range(len(node.shape)) if k not in axes)
-    return found if dims == kept else None
+    """(the term under the sum, its axes) if `node` is a sum of exponentials along axes, laid out."""
+    return c.reductions.get(base_and_dims(c.graph, node)[0])
 
 
 def _over(c: "Companions", terms: list[Term], node: Node, power: Fraction, like: Node) -> list[Term] | None:
@@ -96,8 +134,10 @@ def _sum_of_others(
     entry = raised[1 - raised.index(whole)]
     if entry.coefficient != -whole.coefficient or entry.factors:
         return None
-    if entry.exponent.plus(whole.exponent, -ONE) != rest.exponent:
+    dims = base_and_dims(c.graph, node)[1]
+    left = absorbed(c, rest.exponent, axes, dims, node, -ONE, entry.exponent.plus(whole.exponent, -ONE))
+    if left is None or left[0]:
         return None
-    r = c.raw_linear(rest.exponent, like)
-    others = c.build.keep("log_sum_others", r, axes)
+    r = c.raw_linear(rest.exponent, next(iter(rest.exponent.parts)))
+    others = arrange(c.graph, c.build.keep("log_sum_others", r, axes), node.shape, left[1])
     return Term(whole.coefficient, {}, whole.exponent.plus(Linear({others: ONE})))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.hazards import safely_positive
-from stablegrad.rules.logarithm import log_argument, log_of, write_linear
+from stablegrad.rules.arguments import log_argument
+from stablegrad.rules.logarithm import log_of, write_linear
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.structure import gains
 

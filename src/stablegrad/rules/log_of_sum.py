@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node
+from stablegrad.rules.layout import absorbed
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def along_axes(
     """times * log(sum along axes, laid along `dims`) + rest."""
     under, axes = c.reductions[core]
     r = under.exponent
-    found = _absorbed(c, r, axes, dims, node, times, rest) if not under.factors else None
+    found = absorbed(c, r, axes, dims, node, times, rest) if not under.factors else None
     if found is not None:
         rest, permutation = found
         soft = c.build.keep("log_softmax", _rest_node(c, r), axes)
@@ -165,37 +166,6 @@ def _rest_node(c: "Companions", r: Linear) -> Node:
     return _write(c, r, like)
 
 
-def _absorbed(
-    c: "Companions",
-    r: Linear,
-    axes: tuple[int, ...],
-    dims: tuple[int, ...],
-    node: Node,
-    times: Fraction,
-    rest: Linear,
-) -> tuple[Linear, tuple[int, ...]] | None:
-    """The rest without -times * r, where r stands in it laid as the sum is; and how it is laid."""
-    for part in rest.parts:
-        base, permutation = base_and_dims(c.graph, part)
-        for own in r.parts:
-            own_base, own_dims = base_and_dims(c.graph, own)
-            if own_base is not base or len(permutation) != len(own_dims):
-                continue
-            place = dict(zip(own_dims, permutation))
-            if len(place) != len(own.shape):
-                place = {k: place.get(k, k) for k in range(len(own.shape))} if len(own.shape) == len(node.shape) else {}
-            if len(place) != len(own.shape):
-                continue
-            full = tuple(place[k] for k in range(len(own.shape)))
-            kept = tuple(full[k] for k in range(len(full)) if k not in axes and own.shape[k] != 1)
-            if kept != dims:
-                continue
-            laid = Linear({arrange(c.graph, p, node.shape, full): k for p, k in r.parts.items()})
-            if all(rest.parts.get(p) == -times * k for p, k in laid.parts.items()):
-                return rest.plus(laid, times), full
-    return None
-
-
 def _others_over_sum(
     c: "Companions",
     r: Linear,
@@ -207,12 +177,13 @@ def _others_over_sum(
 ) -> tuple[Linear, Node, Fraction, set[Node]] | None:
     """log_sum_others(x) - logsumexp(x) is log(1 - softmax(x))."""
     for part in rest.parts:
-        if part.op.name != "log_sum_others" or part.params != (axes,) or rest.parts[part] != -times:
+        others, permutation = base_and_dims(c.graph, part)
+        if others.op.name != "log_sum_others" or others.params != (axes,) or rest.parts[part] != -times:
             continue
-        kept = tuple(k for k in range(len(part.shape)) if k not in axes)
-        if c.linear(part.inputs[0]) == r and dims == kept:
-            whole = c.build.keep("log_one_minus_softmax", part.inputs[0], axes)
-            return rest.without(part), whole, -times, set()
+        kept = tuple(permutation[k] for k in range(len(others.shape)) if k not in axes and others.shape[k] != 1)
+        if c.linear(others.inputs[0]) == r and dims == kept:
+            whole = c.build.keep("log_one_minus_softmax", others.inputs[0], axes)
+            return rest.without(part), arrange(c.graph, whole, node.shape, permutation), -times, set()
     return None
 
 

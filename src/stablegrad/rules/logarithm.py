@@ -12,8 +12,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import base_and_dims
-from stablegrad.graph.node import Node, literal_number, moved_inputs
+from stablegrad.graph.node import Node, moved_inputs
 from stablegrad.rules import log_of_sum, structure
+from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.companions import constant_value
 from stablegrad.rules.forms import ONE, Linear, Term
 from stablegrad.rules.powers import _is_even, joined_signs
@@ -60,26 +61,6 @@ def expanded(c: "Companions", linear: Linear) -> tuple[Linear, frozenset[Node]]:
             inner, more = log_of(c, found)
             out, guards = out.plus(inner, times), guards | more
     return out, guards
-
-
-def log_argument(c: "Companions", part: Node) -> Node | None:
-    """u where `part` is log(u)."""
-    if part.op.name == "log":
-        return part.inputs[0]
-    if part.op.name == "log1p":
-        return c.build.elementwise("add", part.inputs[0], c.build.number(ONE, part.dtype))
-    if part.op.name == "logaddexp":
-        exponentials = []
-        for i in part.inputs:
-            number = literal_number(i)
-            if number == 0:
-                exponentials.append(c.build.number(ONE, part.dtype))
-            elif number is not None:
-                return None
-            else:
-                exponentials.append(c.build.elementwise("exp", i))
-        return c.build.elementwise("add", *exponentials)
-    return None
 
 
 def write_log(c: "Companions", node: Node) -> tuple[Node, frozenset[Node]]:

@@ -6,7 +6,8 @@ from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.forms import Linear
 from stablegrad.rules.hazards import bounded, has_exponential
-from stablegrad.rules.logarithm import expanded, log_argument, log_of, write_linear
+from stablegrad.rules.arguments import log_argument
+from stablegrad.rules.logarithm import expanded, log_of, write_linear
 from stablegrad.rules.rule import Rewritten, rule
 from stablegrad.rules.value import write_scaled
 
@@ -16,7 +17,12 @@ def product_with_logarithm(c: Companions, node: Node) -> Rewritten | None:
     """t * log(p): 0 where t is 0 and p is 0; p * log(p) has the limit 0."""
     for k in (1, 0):
         logarithm, other = node.inputs[k], node.inputs[1 - k]
-        if literal_number(logarithm) is not None or not _reaches_minus_infinity(c, logarithm):
+        if literal_number(logarithm) is not None or not _holds_logarithm(c, logarithm):
+            continue
+        found = _times_own_logarithm(c, other, logarithm, node)
+        if found is not None:
+            return found
+        if not _reaches_minus_infinity(c, logarithm):
             continue
         number = literal_number(other)
         if number is not None and number != 0:
@@ -24,11 +30,12 @@ def product_with_logarithm(c: Companions, node: Node) -> Rewritten | None:
         if number == 0:
             return Rewritten(c.build.elementwise("times_log", c.build.full(number, node), logarithm),
                              "0 * log(0) is 0")  # fmt: skip
-        found = _times_own_logarithm(c, other, logarithm, node)
-        if found is not None:
-            return found
         return Rewritten(c.build.elementwise("times_log", other, logarithm), "0 * log(0) is 0, in value and gradient")
     return None
+
+
+def _holds_logarithm(c: Companions, node: Node) -> bool:
+    return any(log_argument(c, part) is not None for part in _under_moves(c, c.linear(node)))
 
 
 def _reaches_minus_infinity(c: Companions, node: Node) -> bool:

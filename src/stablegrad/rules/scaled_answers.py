@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Callable
 from stablegrad.graph.arrange import constant_along
 from stablegrad.graph.node import Node, literal_number, moved_inputs
 from stablegrad.rules import companions as _companions
+from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.differences import simplified_sum
 from stablegrad.rules.forms import HALF, ONE, Linear, Term, collect
+from stablegrad.rules.layout import move_term
 from stablegrad.rules.powers import power_of_term
 
 if TYPE_CHECKING:
@@ -44,35 +46,19 @@ def exponential(c: "Companions", exponent: Linear) -> "Scaled":
 
 def exponential_of(c: "Companions", part: Node) -> tuple[Term, frozenset[Node]] | None:
     """exp(part) as a term where `part` is a logarithm, also moved, joined with others or selected; else None."""
-    name = part.op.name
-    if name == "log":
-        return _argument(c, part.inputs[0])
-    if name == "log1p":
-        one_plus = c.build.elementwise("add", part.inputs[0], c.build.number(ONE, part.dtype))
-        return _argument(c, one_plus)
-    if name == "logaddexp":
-        both = [c.build.elementwise("exp", i) for i in part.inputs]
-        both = [c.build.full(literal_number(i), part) if literal_number(i) is not None else i for i in both]
-        return c.single(c.build.elementwise("add", *_spread(c, part, both)))
+    argument = log_argument(c, part)
+    if argument is not None:
+        return _argument(c, argument)
     data = moved_inputs(part)
-    if not data or name == "stop_gradient":
+    if not data or part.op.name == "stop_gradient":
         return None
     answers = [_exponential_of_sum(c, part.inputs[k]) for k in data]
     if all(a is None for a in answers):
         return None
     if len(data) == 1:
         assert answers[0] is not None
-        return _move_term(c, part, answers[0][0], answers[0][1])
+        return move_term(c, part, answers[0][0], answers[0][1])
     return _joined(c, part, data, answers)
-
-
-def _spread(c: "Companions", like: Node, nodes: list[Node]) -> list[Node]:
-    return [n if n.shape == like.shape else c.build.full(_literal_exp(n), like) for n in nodes]
-
-
-def _literal_exp(node: Node) -> float:
-    number = literal_number(node.inputs[0]) if node.inputs else literal_number(node)
-    return math.exp(float(number)) if number is not None else math.nan
 
 
 def _exponential_of_sum(c: "Companions", node: Node) -> tuple[Term, frozenset[Node]] | None:
@@ -240,28 +226,13 @@ def _abs(c: "Companions", node: Node) -> "Scaled | None":
 # -- moving -----------------------------------------------------------------------------------------------------------
 
 
-def _move_term(c: "Companions", node: Node, term: Term, guards: frozenset[Node]) -> tuple[Term, frozenset[Node]]:
-    def move(part: Node) -> Node:
-        return c.build.move_like(node, {0: part})
-
-    def all_moved(parts: dict[Node, Fraction]) -> dict[Node, Fraction]:
-        out: dict[Node, Fraction] = {}
-        for part, times in parts.items():
-            moved = move(part)
-            out[moved] = out.get(moved, Fraction(0)) + times
-        return {n: k for n, k in out.items() if k}
-
-    exponent = Linear(all_moved(term.exponent.parts), term.exponent.constant, term.exponent.logs)
-    return Term(term.coefficient, all_moved(term.factors), exponent), frozenset(map(move, guards))
-
-
 def _moved(c: "Companions", node: Node) -> "Scaled | None":
     if moved_inputs(node) != (0,) or c.trivial(node.inputs[0]):
         return None
     inner = c.scaled(node.inputs[0])
     if not inner.terms and node.op.name == "move":
         return None
-    moved = [_move_term(c, node, t, inner.guards) for t in inner.terms]
+    moved = [move_term(c, node, t, inner.guards) for t in inner.terms]
     return _scaled([t for t, _ in moved], *(g for _, g in moved))
 
 

@@ -7,7 +7,8 @@ from stablegrad.rules.companions import Companions
 from stablegrad.rules.composites import with_composites
 from stablegrad.rules.forms import Term, collect
 from stablegrad.rules.hazards import safely_positive
-from stablegrad.rules.logarithm import expanded, log_argument, write_linear
+from stablegrad.rules.arguments import log_argument
+from stablegrad.rules.logarithm import expanded, write_linear
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.value import write_difference, write_scaled
 

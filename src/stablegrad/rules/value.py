@@ -182,7 +182,8 @@ Found = tuple[Node, dict[Node, Fraction], Linear, Fraction]
 
 def _softmax(c: "Companions", factors: dict[Node, Fraction], exponent: Linear, like: Node) -> Found | None:
     """exp(r) / sum(exp(r)) along the same axes; with the sum of the others above, 1 - softmax."""
-    from stablegrad.rules.log_of_sum import _absorbed, _others_over_sum, _rest_node
+    from stablegrad.rules.layout import absorbed
+    from stablegrad.rules.log_of_sum import _others_over_sum, _rest_node
 
     for node, power in factors.items():
         core, dims = base_and_dims(c.graph, node)
@@ -197,9 +198,10 @@ def _softmax(c: "Companions", factors: dict[Node, Fraction], exponent: Linear, l
         others = _others_over_sum(c, under.exponent, axes, dims, node, -ONE, exponent)
         if others is not None:
             rest, log_node, _, _ = others
-            whole = c.build.keep("one_minus_softmax", log_node.inputs[0], axes)
-            return whole, remaining, rest, ONE
-        absorbed = _absorbed(c, under.exponent, axes, dims, node, -ONE, exponent)
+            laid, permutation = base_and_dims(c.graph, log_node)
+            whole = c.build.keep("one_minus_softmax", laid.inputs[0], axes)
+            return arrange(c.graph, whole, node.shape, permutation), remaining, rest, ONE
+        absorbed = absorbed(c, under.exponent, axes, dims, node, -ONE, exponent)
         if absorbed is not None:
             rest, permutation = absorbed
             soft = c.build.keep("softmax", _rest_node(c, under.exponent), axes)

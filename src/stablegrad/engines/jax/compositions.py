@@ -6,6 +6,7 @@ import functools
 import math
 from typing import Any
 
+import numpy as np
 from jax import lax
 
 from stablegrad.numerics import jax as numerics
@@ -41,19 +42,36 @@ def shift_weighted(e: Any, m: Any, axis: tuple[int, ...]) -> Any:
 
 
 def _counted(m: Any, e: Any) -> Any:
+    """e where m is not 0, else -inf."""
+    if isinstance(m, np.ndarray):  # a literal
+        return e if m != 0 else _number(e, -math.inf)
     return lax.select(lax.ne(m, _number(m, 0)), e, _number(e, -math.inf))
 
 
+def _held(x: Any) -> Any:
+    return x if isinstance(x, np.ndarray) else lax.stop_gradient(x)
+
+
+def _entry(m: Any, e: Any, s: Any) -> Any:
+    """m * exp(e - s), where s is at least every e that counts."""
+    down = lax.sub(e, s) if not isinstance(e, np.ndarray) or e != 0 else lax.neg(s)
+    if isinstance(m, np.ndarray):
+        return lax.exp(down) if m == 1 else lax.mul(_number(s, m), lax.exp(down))
+    return numerics.mul_exp(m, down)
+
+
 def shift_terms(*pairs: Any) -> Any:
-    """The largest exponent of m1, e1, m2, e2 ... that has m != 0."""
-    held = [lax.stop_gradient(p) for p in pairs]
-    return _finite(functools.reduce(lax.max, [_counted(m, e) for m, e in zip(held[::2], held[1::2])]))
+    """The largest exponent of m1, e1, m2, e2 ... that has m != 0. Literals are NumPy scalars."""
+    held = [_held(p) for p in pairs]
+    return _finite(functools.reduce(_larger, [_counted(m, e) for m, e in zip(held[::2], held[1::2])]))
+
+
+def _larger(a: Any, b: Any) -> Any:
+    return np.maximum(a, b) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else lax.max(a, b)
 
 
 def log_sum_terms(*pairs: Any) -> Any:
     """log of the sum of m * exp(e) over pairs m1, e1, m2, e2 ...: NaN if the sum is negative."""
     s = shift_terms(*pairs)
-    entries = [numerics.mul_exp(m, lax.sub(e, s)) for m, e in zip(pairs[::2], pairs[1::2])]
+    entries = [_entry(m, e, s) for m, e in zip(pairs[::2], pairs[1::2])]
     return lax.add(lax.log(functools.reduce(lax.add, entries)), s)
-
-

@@ -1,0 +1,29 @@
+"""The argument of a logarithm, however the logarithm is spelled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stablegrad.graph.node import Node, literal_number
+from stablegrad.rules.forms import ONE
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions
+
+
+def log_argument(c: "Companions", part: Node) -> Node | None:
+    """u where `part` is log(u): log, log1p, logaddexp; None for anything else."""
+    if part.op.name == "log":
+        return part.inputs[0]
+    if part.op.name == "log1p":
+        return c.build.elementwise("add", part.inputs[0], c.build.number(ONE, part.dtype))
+    if part.op.name == "logaddexp":
+        return c.build.elementwise("add", *(_exponential(c, i, part) for i in part.inputs))
+    return None
+
+
+def _exponential(c: "Companions", exponent: Node, like: Node) -> Node:
+    number = literal_number(exponent)
+    if number == 0:
+        return c.build.number(ONE, like.dtype)
+    return c.build.elementwise("exp", exponent if number is None else c.build.full(number, like))

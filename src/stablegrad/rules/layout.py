@@ -1,0 +1,59 @@
+"""Formal sums and terms under moving operations: moved part by part, and recognised however they are laid out."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from stablegrad.graph.arrange import arrange, base_and_dims
+from stablegrad.graph.node import Node
+from stablegrad.rules.forms import Linear, Term
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions
+
+
+def move_term(c: "Companions", node: Node, term: Term, guards: frozenset[Node]) -> tuple[Term, frozenset[Node]]:
+    def move(part: Node) -> Node:
+        return c.build.move_like(node, {0: part})
+
+    def all_moved(parts: dict[Node, Fraction]) -> dict[Node, Fraction]:
+        out: dict[Node, Fraction] = {}
+        for part, times in parts.items():
+            moved = move(part)
+            out[moved] = out.get(moved, Fraction(0)) + times
+        return {n: k for n, k in out.items() if k}
+
+    exponent = Linear(all_moved(term.exponent.parts), term.exponent.constant, term.exponent.logs)
+    return Term(term.coefficient, all_moved(term.factors), exponent), frozenset(map(move, guards))
+
+
+def absorbed(
+    c: "Companions",
+    r: Linear,
+    axes: tuple[int, ...],
+    dims: tuple[int, ...],
+    node: Node,
+    times: Fraction,
+    rest: Linear,
+) -> tuple[Linear, tuple[int, ...]] | None:
+    """The rest without -times * r, where r stands in it laid as the sum is; and how it is laid."""
+    for part in rest.parts:
+        base, permutation = base_and_dims(c.graph, part)
+        for own in r.parts:
+            own_base, own_dims = base_and_dims(c.graph, own)
+            if own_base is not base or len(permutation) != len(own_dims):
+                continue
+            place = dict(zip(own_dims, permutation))
+            if len(place) != len(own.shape):
+                place = {k: place.get(k, k) for k in range(len(own.shape))} if len(own.shape) == len(node.shape) else {}
+            if len(place) != len(own.shape):
+                continue
+            full = tuple(place[k] for k in range(len(own.shape)))
+            kept = tuple(full[k] for k in range(len(full)) if k not in axes and own.shape[k] != 1)
+            if kept != dims:
+                continue
+            laid = Linear({arrange(c.graph, p, node.shape, full): k for p, k in r.parts.items()})
+            if all(rest.parts.get(p) == -times * k for p, k in laid.parts.items()):
+                return rest.plus(laid, times), full
+    return None
