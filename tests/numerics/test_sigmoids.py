@@ -1,0 +1,96 @@
+"""Sigmoids against mpmath, on both tails and around 0."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mpf
+
+from numerics.reference import DTYPES, assert_elementwise, everywhere, grid, in_dtype, same
+from stablegrad.numerics import jax as numerics
+
+
+def sigma(x):
+    return 1 / (1 + mpmath.exp(-x))
+
+
+def slope(x):
+    return sigma(x) * sigma(-x)
+
+
+def line(random):
+    return np.concatenate(
+        [
+            random.uniform(-80, 80, 28),
+            random.uniform(-4, 4, 28),
+            np.exp(random.uniform(-30, 1, 28)) * random.choice([-1, 1], 28),
+            [0.0, 1.0, -1.0, 18.98, -18.98, 9.01, 36.0, -87.0, 87.0, 0.999, 1.001, 40.0],
+        ]
+    )
+
+
+TRUTH = {
+    "sigmoid": (sigma, slope, lambda x: -slope(x) * mpmath.tanh(x / 2)),
+    "tanh": (mpmath.tanh, lambda x: mpmath.sech(x) ** 2, lambda x: -2 * mpmath.tanh(x) * mpmath.sech(x) ** 2),
+    "softplus": (lambda x: mpmath.log1p(mpmath.exp(x)), sigma, slope),
+    "log_sigmoid": (lambda x: -mpmath.log1p(mpmath.exp(-x)), lambda x: sigma(-x), lambda x: -slope(x)),
+    "log_cosh": (lambda x: mpmath.log(mpmath.cosh(x)), mpmath.tanh, lambda x: mpmath.sech(x) ** 2),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", TRUTH)
+def test_against_mpmath(name, dtype):
+    value, first, second = TRUTH[name]
+    assert_elementwise(getattr(numerics, name), value, [first], [[second]], grid(dtype, line), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("name", "at", "expected"),
+    [
+        ("sigmoid", math.inf, (1, 0, 0)),
+        ("sigmoid", -math.inf, (0, 0, 0)),
+        ("tanh", math.inf, (1, 0, 0)),
+        ("tanh", -math.inf, (-1, 0, 0)),
+        ("softplus", math.inf, (math.inf, 1, 0)),
+        ("softplus", -math.inf, (0, 0, 0)),
+        ("log_sigmoid", math.inf, (0, 0, 0)),
+        ("log_sigmoid", -math.inf, (-math.inf, 1, 0)),
+        ("log_cosh", math.inf, (math.inf, 1, 0)),
+        ("log_cosh", -math.inf, (math.inf, -1, 0)),
+        ("log_cosh", 0.0, (0, 0, 1)),
+    ],
+)
+def test_limits(name, at, expected, dtype):
+    with in_dtype(dtype):
+        for value, (first,), (second,) in everywhere(getattr(numerics, name), jnp.asarray(at, dtype)):
+            assert same((value, first, second), expected)
+
+
+@pytest.mark.parametrize("name", TRUTH)
+def test_nan_stays_nan(name):
+    for value, first, _ in everywhere(getattr(numerics, name), math.nan):
+        assert same((value, *first), (math.nan, math.nan))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", TRUTH)
+def test_half_precision_is_rounded_once(name, dtype):
+    x = jnp.asarray([-9.0, -0.5, 0.25, 7.0], dtype)
+    function = getattr(numerics, name)
+    for got, wide in ((function(x), function(x.astype("float32"))),):
+        assert got.dtype == x.dtype
+        assert same(got, wide.astype(dtype))
+    assert jax.vmap(jax.grad(function))(x).dtype == x.dtype
+
+
+def test_weak_types_and_integers():
+    assert jax.jit(numerics.softplus).eval_shape(1.0).weak_type
+    assert numerics.softplus(jnp.arange(3)).dtype == jnp.result_type(float)
+    with pytest.raises(TypeError, match="real numbers"):
+        numerics.softplus(1j)
+    assert float(mpf(numerics.sigmoid(x=0.0).item())) == 0.5
