@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from stablegrad.graph.arrange import arrange, drop_axes
+from stablegrad.graph.arrange import arrange, drop_axes, reshape
 from stablegrad.graph.node import Graph, Handle, Node, literal_number
 
 
@@ -85,6 +85,8 @@ class Builder:
         dtype = next(iter(data.values())).dtype
         if moving.op.name == "arrange":
             return arrange(self.graph, inputs[0], moving.shape, moving.params)
+        if moving.op.name == "reshape":
+            return reshape(self.graph, inputs[0], moving.shape)
         if moving.op.name == "stop_gradient":
             return stop_gradient(self.graph, inputs[0])
         return self.graph.node(moving.op.name, inputs, moving.params, moving.shape, dtype)
@@ -109,7 +111,7 @@ def stop_gradient(graph: Graph, node: Node) -> Node:
         inner = stop_gradient(graph, node.inputs[0])
         if node.op.name == "arrange":
             return arrange(graph, inner, node.shape, node.params)
-        return graph.node("reshape", (inner,), (), node.shape, node.dtype)
+        return reshape(graph, inner, node.shape)
     return graph.node("stop_gradient", (node,), (), node.shape, node.dtype)
 
 

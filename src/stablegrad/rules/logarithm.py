@@ -14,13 +14,18 @@ from typing import TYPE_CHECKING
 from stablegrad.graph.arrange import base_and_dims
 from stablegrad.graph.node import Node, moved_inputs
 from stablegrad.rules import log_of_sum, structure
-from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.companions import constant_value
 from stablegrad.rules.forms import ONE, Linear, Term
 from stablegrad.rules.powers import _is_even, joined_signs
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
+
+
+def exponential_of(c: "Companions", part: Node) -> tuple[Term, frozenset[Node]] | None:
+    from stablegrad.rules import scaled_answers
+
+    return scaled_answers.exponential_of(c, part)
 
 
 def log_of(c: "Companions", node: Node) -> tuple[Linear, frozenset[Node]]:
@@ -54,12 +59,12 @@ def expanded(c: "Companions", linear: Linear) -> tuple[Linear, frozenset[Node]]:
     out = Linear(constant=linear.constant, logs=linear.logs)
     guards: frozenset[Node] = frozenset()
     for part, times in linear.parts.items():
-        found = log_argument(c, part)
+        found = exponential_of(c, part) if len(moved_inputs(part)) < 2 else None
         if found is None:
             out = out.plus(Linear({part: times}))
         else:
-            inner, more = log_of(c, found)
-            out, guards = out.plus(inner, times), guards | more
+            inner = log_of_term(c, found[0], part)
+            out, guards = out.plus(inner, times), guards | found[1]
     return out, guards
 
 
