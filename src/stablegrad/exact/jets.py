@@ -117,7 +117,7 @@ class JetAlgebra:
         x = a.value
         y = self._remember(f, x)
         if type(x) is Infinity and s.is_finite(y):
-            return y  # a finite limit at infinity has slope 0
+            return self._flat(y, a)
         if type(y) is Undefined:
             return self.undefined(y, a)
         if not s.is_finite(x) or not s.is_finite(y):
@@ -125,6 +125,11 @@ class JetAlgebra:
         first = s.guarded(f.first, x, y)
         second = s.guarded(f.second, x, y) if self.order > 1 else ZERO
         return self._compose(y, ((a, first),), {(0, 0): second})
+
+    def _flat(self, value: Scalar, *operands: Element) -> Element:
+        """A finite limit at an infinity: slope 0, but for directions in which the infinity itself is singular."""
+        keys = {i: g for a in operands if type(a) is Jet for i, g in a.grad.items() if type(g) is Undefined}
+        return Jet(value, keys, {pair: SINGULAR for pair in self._pairs(keys, keys)}) if keys else value
 
     def _compose(
         self, y: Scalar, slopes: tuple[tuple[Element, Scalar], ...], curves: dict[tuple[int, int], Scalar]
@@ -234,8 +239,10 @@ class JetAlgebra:
             return self.undefined(value, a, b)
         if type(b) is not Jet:
             return a if type(b) is fmpq and b == 1 else self.mul(a, self._remember(s.div, ONE, b))
-        if s.is_zero(a) or type(y) is Infinity:
-            return value  # 0 / b, and a / inf
+        if s.is_zero(a):
+            return ZERO
+        if type(y) is Infinity:
+            return self._flat(value, a, b)
         if not s.is_finite(value):
             return self.without_derivative(self._sum(value, (a, b)), SINGULAR)
         inverse = s.div(ONE, y)
@@ -256,8 +263,8 @@ class JetAlgebra:
         if type(b) is not Jet and s.is_zero(b):
             return ONE
         if not s.is_finite(value) or not s.is_finite(x) or not s.is_finite(y):
-            if s.is_finite(value) and type(b) is not Jet:
-                return value
+            if s.is_finite(value) and type(x) is Infinity and type(b) is not Jet:
+                return self._flat(value, a)
             return self.without_derivative(self._sum(value, (a, b)), SINGULAR)
         log = FUNCTIONS["log"](x) if type(b) is Jet else ZERO
         if type(log) is Infinity:
@@ -349,7 +356,7 @@ class JetAlgebra:
         if type(value) is Undefined:
             return self.undefined(value, y, x)
         if not s.is_finite(p) or not s.is_finite(q):
-            return value
+            return self._flat(value, y, x)
         square = s.add(s.mul(p, p), s.mul(q, q))
         if s.is_zero(square):
             return self.without_derivative(self._sum(value, (y, x)), Undefined("singular", "atan2 at the origin"))
@@ -361,7 +368,9 @@ class JetAlgebra:
     def logaddexp(self, a: Element, b: Element) -> Element:
         for one, other in ((a, b), (b, a)):
             if type(value_of(one)) is Infinity and type(value_of(other)) is not Undefined:
-                return other if value_of(one).sign < 0 else one
+                kept = other if value_of(one).sign < 0 else one
+                lost = self._flat(value_of(kept), a, b)
+                return self._sum(value_of(kept), (kept, lost)) if type(lost) is Jet else kept
         return self.add(a, self.unary("softplus", self.sub(b, a)))
 
 
@@ -381,7 +390,7 @@ def angle(y: Scalar, x: Scalar) -> Scalar:
     if below == 0 and right >= 0:
         return ZERO
     if s.is_finite(x) and s.is_finite(y):
-        return s.ball(s.as_ball(y).atan2(s.as_ball(x)))
+        return s.ball(arb.atan2(s.as_ball(y), s.as_ball(x)))
     steps = fmpq(0 if right > 0 else 1) if s.is_finite(y) else s.HALF
     if not s.is_finite(y) and not s.is_finite(x):
         steps = fmpq(1 if right > 0 else 3, 4)
