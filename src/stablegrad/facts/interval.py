@@ -13,6 +13,7 @@ import numpy as np
 
 from stablegrad.facts.infinite import Infinities
 from stablegrad.facts.peak import peak_of
+from stablegrad.facts.reach import Reach
 from stablegrad.graph.node import Node, is_float, moved_inputs
 
 Interval = tuple[float, float]
@@ -25,6 +26,7 @@ class Facts:
 
     def __init__(self) -> None:
         self._known: dict[Node, Interval] = {}
+        self.reach = Reach()
         self.may_be_infinite = Infinities(lambda node: self.interval(node)[0])
 
     def interval(self, node: Node) -> Interval:

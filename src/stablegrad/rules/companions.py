@@ -95,7 +95,7 @@ class Companions:
                 self._depth += 1
                 better = rule(self, node)
                 self._depth -= 1
-                if better is not None and len(better.terms) <= MAX_TERMS:
+                if better is not None and len(better.terms) <= MAX_TERMS and max(map(_size, better.terms), default=0) <= MAX_PARTS:
                     answer = better
         self._scaled[node] = answer
         if len(answer.terms) > 1:
@@ -175,6 +175,10 @@ class Companions:
         if constant or not parts:
             parts.append(build.number(constant, like.dtype) if parts else build.full(constant, like))
         return build.total(parts)
+
+
+def _size(term: Term) -> int:
+    return len(term.factors) + len(term.exponent.parts)
 
 
 def constant_value(linear: Linear) -> Fraction | float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from stablegrad.graph.node import Node
+from stablegrad.facts.reach import EXPONENTIAL
+from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.hazards import bounded, has_exponential, safely_positive
 from stablegrad.rules.rule import Rewritten, rule
@@ -12,6 +13,8 @@ from stablegrad.rules.value import write_scaled
 @rule("div")
 def quotient_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
     """a / b with exponentials in it: opposite parts cancel before anything is rounded (softmax, sigmoid, tanh)."""
+    if not c.facts.reach(node) & EXPONENTIAL:
+        return None
     above, below = node.inputs
     if bounded(c, above) and safely_positive(c, below):
         return None
@@ -25,8 +28,10 @@ def quotient_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
 @rule("div")
 def quotient_that_cancels(c: Companions, node: Node) -> Rewritten | None:
     """(a b) / b is a, also where b is 0 or out of range."""
-    above, g = c.single(node.inputs[0])
-    below, h = c.single(node.inputs[1])
+    if literal_number(node.inputs[1]) is not None or not _products(node.inputs[0]):
+        return None
+    above, _ = c.single(node.inputs[0])
+    below, _ = c.single(node.inputs[1])
     shared = [n for n in below.factors if n in above.factors and above.factors[n] > 0]
     if not shared or not below.coefficient or c.trivial(node):
         return None
@@ -38,3 +43,8 @@ def quotient_that_cancels(c: Companions, node: Node) -> Rewritten | None:
     return None if written is node else Rewritten(written, "a factor of the numerator is divided out again")
 
 
+def _products(node: Node) -> bool:
+    """A numerator that is made of factors."""
+    while node.op.name in ("neg", "cast", "arrange", "reshape", "move"):
+        node = node.inputs[0]
+    return node.op.name in ("mul", "div", "integer_pow", "square", "pow", "sqrt", "reduce_prod")

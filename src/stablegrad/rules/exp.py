@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stablegrad.facts.reach import EXPONENTIAL, LOGARITHM
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.hazards import has_exponential, safely_positive, unbounded_exponential
@@ -14,6 +15,8 @@ from stablegrad.rules.value import write_scaled
 @rule("exp", "exp2")
 def exponential_of_logarithm(c: Companions, node: Node) -> Rewritten | None:
     """exp(x - logsumexp(x)) is a shifted softmax; exp(log(a) - log(b)) is a / b; exp(log(u)) is u."""
+    if not c.facts.reach(node.inputs[0]) & LOGARITHM:
+        return None
     if not any(exponential_of(c, part) is not None for part in c.linear(node.inputs[0]).parts):
         return None
     if c.trivial(node):
@@ -36,6 +39,8 @@ def expm1_with_right_derivative(c: Companions, node: Node) -> Rewritten | None:
 @rule("pow")
 def power_of_scaled(c: Companions, node: Node) -> Rewritten | None:
     """(1 - p)**g with p a probability: exp(g * log(1 - p))."""
+    if not c.facts.reach(node.inputs[0]) & EXPONENTIAL:
+        return None
     base, power = node.inputs
     if c.trivial(base) or not has_exponential(c, base) or safely_positive(c, base):
         return None
@@ -60,6 +65,8 @@ def _positive_terms(c: Companions, node: Node) -> bool:
 @rule("sqrt", "rsqrt", "integer_pow", "square")
 def root_of_scaled(c: Companions, node: Node) -> Rewritten | None:
     """sqrt(exp(x)) is exp(x / 2); (1 + exp(x))**-2 is a product of sigmoids."""
+    if not c.facts.reach(node.inputs[0]) & EXPONENTIAL:
+        return None
     (base,) = node.inputs
     if c.trivial(base) or not unbounded_exponential(c, base) and not _may_vanish(c, base):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stablegrad.facts.reach import EXPONENTIAL, LOGARITHM, QUOTIENT
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.forms import Linear
@@ -15,6 +16,8 @@ from stablegrad.rules.value import write_scaled
 @rule("mul")
 def product_with_logarithm(c: Companions, node: Node) -> Rewritten | None:
     """t * log(p): 0 where t is 0 and p is 0; p * log(p) has the limit 0."""
+    if not c.facts.reach(node) & LOGARITHM:
+        return None
     for k in (1, 0):
         logarithm, other = node.inputs[k], node.inputs[1 - k]
         if literal_number(logarithm) is not None or not _holds_logarithm(c, logarithm):
@@ -71,6 +74,8 @@ def _times_own_logarithm(c: Companions, other: Node, logarithm: Node, node: Node
 @rule("mul")
 def product_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
     """exp(a) * exp(-b): exponents added first, where a factor can overflow."""
+    if not all(c.facts.reach(i) & EXPONENTIAL for i in node.inputs) and not c.facts.reach(node) & QUOTIENT:
+        return None
     if all(bounded(c, i) for i in node.inputs) or any(literal_number(i) is not None for i in node.inputs):
         return None
     if not any(has_exponential(c, i) and not bounded(c, i) for i in node.inputs) or c.trivial(node):
@@ -93,6 +98,8 @@ def _meets(c: Companions, node: Node) -> bool:
 @rule("mul")
 def product_that_cancels(c: Companions, node: Node) -> Rewritten | None:
     """(t / y) * y is t."""
+    if not c.facts.reach(node) & QUOTIENT:
+        return None
     (a, _), (b, _) = (c.single(i) for i in node.inputs)
     shared = [n for n in a.factors if n in b.factors and a.factors[n] == -b.factors[n]]
     if not shared or any(literal_number(i) is not None for i in node.inputs):

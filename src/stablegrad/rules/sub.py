@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stablegrad.facts.reach import EXPONENTIAL, LOGARITHM
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.composites import with_composites
@@ -16,6 +17,8 @@ from stablegrad.rules.value import write_difference, write_scaled
 @rule("sub", "add")
 def difference_that_cancels(c: Companions, node: Node) -> Rewritten | None:
     """1 - sigmoid(x), exp(x) - 1, 1 - softmax, 1 - tanh(x)**2: without the subtraction."""
+    if not c.facts.reach(node) & EXPONENTIAL or not any(map(_opposes, (node, *node.inputs))):
+        return None
     if all(c.trivial(i) for i in node.inputs):
         return None
     scaled = c.scaled(node)
@@ -32,6 +35,14 @@ def difference_that_cancels(c: Companions, node: Node) -> Rewritten | None:
                                                   "what remains is computed directly")  # fmt: skip
 
 
+def _opposes(node: Node) -> bool:
+    """A difference, a negation, or a negative number: without one of them nothing can cancel."""
+    number = literal_number(node)
+    if number is not None:
+        return number < 0
+    return node.op.name in ("sub", "neg") or (node.op.name in ("mul", "div") and any(map(_opposes, node.inputs)))
+
+
 def _naive_terms(c: Companions, node: Node) -> list[Term]:
     left, right = (c.scaled(i).terms for i in node.inputs)
     return collect([*left, *right]) if node.op.name == "add" else [*left, *right]
@@ -40,6 +51,8 @@ def _naive_terms(c: Companions, node: Node) -> list[Term]:
 @rule("sub", "add")
 def sum_with_logarithm(c: Companions, node: Node) -> Rewritten | None:
     """x - log(sum(exp(x))), max(x, 0) - x t + log1p(exp(-|x|)): logarithms merged with what stands beside them."""
+    if not c.facts.reach(node) & LOGARITHM:
+        return None
     linear = with_composites(c, c.linear(node))
     logs = [p for p in linear.parts if log_argument(c, p) is not None]
     if not logs or len(linear.parts) < 2:

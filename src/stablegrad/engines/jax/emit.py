@@ -36,6 +36,7 @@ class _Needs:
         while True:
             before = len(self.opened)
             self.equations: set[tuple[Frame, int]] = set()
+            self.rewritten: set[Node] = set()  # replaced nodes that are needed, by their captured node
             self._seen: dict[Any, int] = {}
             self._mark()
             if len(self.opened) == before:
@@ -86,6 +87,7 @@ class _Needs:
         self._seen[(frame, var)] = 1
         node = frame.nodes[var]
         if node in self.replaced:
+            self.rewritten.add(node)
             waiting.append((self.replaced[node], node.order))
             return
         index = frame.defined_by.get(var)
@@ -104,6 +106,7 @@ class _Needs:
     def _node(self, node: Node, limit: int, waiting: list) -> None:
         """A node that a new one reads; `limit`: captured nodes after this place are written anew."""
         while node in self.replaced:
+            self.rewritten.add(node)
             node = self.replaced[node]
         if self._seen.get(node, limit + 1) <= limit:
             return
@@ -165,6 +168,12 @@ class _Writer:
                 self._body(frame, equation, child)
             elif (frame, index) in self.needs.equations:
                 self._equation(frame, equation)
+            for var in equation.outvars:
+                # Written where the original stood, so that chains of replaced values nest no deeper than one.
+                node = frame.nodes[var]
+                if node in self.needs.rewritten and node.origin == (frame, var):
+                    self.model = equation
+                    self._node(node)
 
     def _equation(self, frame: Frame, equation: jex.JaxprEqn) -> None:
         self.model = equation

@@ -1,0 +1,57 @@
+"""What a value is made of, in three bits: whether exponentials, logarithms or quotients stand under it through operations
+that companions look through. Rules ask this first; most nodes of a program have nothing to be asked further."""
+
+from __future__ import annotations
+
+from stablegrad.graph.node import Node, is_float
+
+EXPONENTIAL, LOGARITHM, QUOTIENT = 1, 2, 4
+
+OWN = {
+    **dict.fromkeys("exp exp2 expm1 logistic tanh cosh sinh logaddexp".split(), EXPONENTIAL),
+    **dict.fromkeys("log log1p logaddexp".split(), LOGARITHM),
+    **dict.fromkeys("div rsqrt".split(), QUOTIENT),
+}
+OWN["logaddexp"] = EXPONENTIAL | LOGARITHM
+THROUGH = frozenset(
+    "add sub neg mul div integer_pow square pow sqrt rsqrt cbrt abs max min clamp select cast arrange reshape move "
+    "stop_gradient reduce_sum reduce_max reduce_min reduce_prod cumsum cumprod cummax cummin dot_general exp exp2".split()
+)
+
+
+class Reach:
+    """The bits of each node, worked out once, without recursion."""
+
+    def __init__(self) -> None:
+        self._known: dict[Node, int] = {}
+
+    def __call__(self, node: Node) -> int:
+        known = self._known
+        if node in known:
+            return known[node]
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            if top in known:
+                stack.pop()
+                continue
+            if top.op.name not in THROUGH:
+                known[top] = OWN.get(top.op.name, 0)
+                stack.pop()
+                continue
+            waiting = [i for i in top.inputs if i not in known]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            known[top] = self._bits(top)
+        return known[node]
+
+    def _bits(self, node: Node) -> int:
+        bits = OWN.get(node.op.name, 0)
+        if node.op.name == "integer_pow" and node.params[0] < 0:
+            bits |= QUOTIENT
+        for i in node.inputs:
+            if i.dtype is not None and is_float(i.dtype):
+                bits |= self._known[i]
+        return bits
