@@ -83,9 +83,10 @@ def explain(
         int,
         typer.Option("--exact-entries", min=0, help="Derivative entries checked exactly; of more, a sample."),
     ] = 64,
-    work: Annotated[
-        int, typer.Option("--exact-work", min=0, help="Bound on exact scalar operations for one call.")
-    ] = 300_000,
+    seconds: Annotated[
+        float,
+        typer.Option("--exact-seconds", min=0, help="Bound on the estimated time of one exact evaluation."),
+    ] = 20,
     check: Annotated[
         bool, typer.Option("--check", help="Exit with 1 when a stabilized result is wrong.")
     ] = False,
@@ -109,7 +110,7 @@ def explain(
             if without:
                 text = f"without inputs: {', '.join(without)}\n"
                 console.print(text, style="dim", markup=False, highlight=False)
-            measurements = _measure(calls, (entries, work, seed), gradient, jit, console)
+            measurements = _measure(calls, (entries, seconds, seed), gradient, jit, console)
     except InputError as error:
         _fail(str(error))
     except Exception as error:
@@ -187,7 +188,7 @@ def _calls(
 
 
 def _measure(
-    calls: "Sequence[Call]", limits: tuple[int, int, int], gradient: bool, jit: bool, console: Console
+    calls: "Sequence[Call]", limits: tuple[int, float, int], gradient: bool, jit: bool, console: Console
 ) -> "list[Measurement]":
     """Measure and show one call after the other, with a progress line where there is a terminal."""
     from stablegrad.command_line.measure import measure

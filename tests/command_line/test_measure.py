@@ -1,8 +1,8 @@
-"""Three programs side by side; stand-ins for `stabilize` and the truth, so that each outcome can be had."""
+"""Three programs side by side; a stand-in for `stabilize`, so that each outcome can be had."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,9 @@ import stablegrad
 from stablegrad.command_line import truth as truth_module
 from stablegrad.command_line.inputs import calls_from_examples
 from stablegrad.command_line.measure import Measurement, measure
-from stablegrad.command_line.truth import Limits, count_operations
+from stablegrad.command_line.truth import Limits, count_operations, plan_within
 from stablegrad.command_line.user_file import load, public_functions
+from stablegrad.truth import truth
 
 SOURCE = """\
 import jax.numpy as jnp
@@ -35,25 +36,12 @@ def stable(f):
     return g
 
 
-def exact_stand_in(program, *arguments):
-    """float64 in place of ball arithmetic; softplus in place of log(1 + exp(x))."""
-    with jax.enable_x64(True):
-        wide = [jnp.asarray(np.asarray(a, np.float64)) for a in arguments]
-        values, pullback = jax.vjp(lambda *z: program(*z), *wide)
-        slopes = pullback(jax.tree.map(jnp.ones_like, values))
-    narrow = lambda tree: jax.tree.map(lambda leaf: np.asarray(leaf).astype(np.float32), tree)  # noqa: E731
-    return SimpleNamespace(value=narrow(values), gradient=narrow(slopes), undecided=False)
-
-
 @pytest.fixture
 def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "softplus_loss.py"
     path.write_text(SOURCE)
     file = load(str(path))
-    report = SimpleNamespace(rewrites=(), untouched=())
-    monkeypatch.setattr(stablegrad, "stabilize", stable, raising=False)
-    monkeypatch.setattr(stablegrad, "explain", lambda f: lambda *arguments: report, raising=False)
-    monkeypatch.setattr(truth_module, "_truth", lambda: exact_stand_in)
+    monkeypatch.setattr(stablegrad, "stabilize", stable)
     (call,) = calls_from_examples(file, public_functions(file), None)
     return call
 
@@ -128,34 +116,52 @@ def test_a_sample_of_the_derivatives(call) -> None:
     assert none.rows[1].exact is not None
 
 
-def test_a_value_that_takes_too_long_is_left_out(call) -> None:
-    measurement = run(call, Limits(work=3))
-    assert measurement.notes[0].startswith("no exact value: about ")
+def test_what_takes_too_long_is_left_out(call) -> None:
+    measurement = run(call, Limits(seconds=1e-9))
+    assert measurement.notes == [
+        "no exact result: it may take more than 1e-09 seconds; try smaller arrays, or raise --exact-seconds"
+    ]
     assert measurement.unknown
     assert not measurement.stabilized_wrong
 
 
 def test_what_cannot_be_decided_counts_neither_way(call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def undecided(program, *arguments):
-        truth = exact_stand_in(program, *arguments)
-        truth.undecided = True
-        truth.value_decided = {key: np.zeros_like(value, bool) for key, value in truth.value.items()}
-        truth.gradient_decided = tuple(np.array([True, True, False]) for _ in truth.gradient)
-        return truth
+    def undecided(*arguments, **options):
+        found = truth(*arguments, **options)
+        decided = (np.array([True, True, False]), found.gradient_decided[1])
+        nothing = {key: np.zeros(value.shape, bool) for key, value in found.value.items()}
+        return replace(found, value_decided=nothing, gradient_decided=decided, reasons=("too deep",))
 
-    monkeypatch.setattr(truth_module, "_truth", lambda: undecided)
+    monkeypatch.setattr(truth_module, "truth", undecided)
     measurement = run(call)
     assert [row.exact is None for row in measurement.rows] == [True, True, False]
     assert measurement.rows[2].label != "gradient by x at [2]"
-    assert measurement.notes == ["some elements could not be decided exactly"]
+    assert measurement.notes == ["some elements could not be decided exactly: too deep"]
 
 
 def test_a_truth_that_fails_is_a_note(call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(program, *arguments):
+    def fail(*arguments, **options):
         raise NotImplementedError("sort")
 
-    monkeypatch.setattr(truth_module, "_truth", lambda: fail)
-    assert run(call).notes == ["no exact value: NotImplementedError: sort"]
+    monkeypatch.setattr(truth_module, "truth", fail)
+    assert run(call).notes == ["no exact result: NotImplementedError: sort"]
+
+
+@pytest.mark.parametrize(
+    ("operations", "total", "expected"),
+    [
+        (10, 0, (0, True)),
+        (100, 10, (10, True)),
+        (100, 1000, (64, True)),
+        (20_000, 1000, (16, True)),
+        (100_000, 1000, (64, False)),
+        (300_000, 1000, (16, False)),
+        (900_000, 1000, (0, False)),
+        (9_000_000, 1000, None),
+    ],
+)
+def test_plan_within_the_time(operations: int, total: int, expected) -> None:
+    assert plan_within(Limits(), operations, total) == expected
 
 
 @pytest.mark.parametrize(

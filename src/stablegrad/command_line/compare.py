@@ -1,19 +1,21 @@
 """The rows of the table: where the plain and the stabilized results are furthest from the exact ones."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from stablegrad.command_line.call import Call
 from stablegrad.command_line.error_bits import bits_of_error
-from stablegrad.command_line.truth import Exact
+from stablegrad.command_line.truth import Element, Exact
 
-# Six bits are 63 ulp: what passes without a look at the condition number.
-BITS_ALLOWED = 6.0
-# What passes at a point, in ulp, is this times one more than the condition number there.
+# Wrong is more than this, in ulp, times one more than the condition number.
 ULP_ALLOWED = 4
+# Where the condition number is not known, six bits (63 ulp) pass.
+BITS_ALLOWED = 6.0
+# A second element of a result is shown only when its error is more than this.
+BITS_OF_NO_INTEREST = 3.0
 
 
 @dataclass
@@ -47,88 +49,64 @@ class Row:
     stabilized_wrong: bool = False
 
 
-def rows_of(
-    call: Call,
-    plain: Results,
-    stabilized: Results | None,
-    exact: Exact,
-    conditions: Callable[[], Results | None],
-) -> list[Row]:
-    """The table of a call: its float results, then the gradient by each float leaf.
-
-    Args:
-        call: The call.
-        plain, stabilized: What the two programs gave; `stabilized` is None when there is none.
-        exact: What is known exactly.
-        conditions: Gives the condition numbers; asked only when an error needs an excuse.
-    """
+def rows_of(call: Call, plain: Results, stabilized: Results | None, exact: Exact) -> list[Row]:
+    """The table of a call: its float results, then the gradient by each float leaf."""
     rows = []
     for name, got in plain.values.items():
         better = stabilized.values[name] if stabilized else None
-        right, decided = exact.values.get(name), exact.values_decided.get(name)
-
-        def of_value(name: str = name) -> np.ndarray | None:
-            found = conditions()
-            return found.values[name] if found else None
-
-        rows += _worst(f"value{name}", got, better, right, decided, of_value)
+        rows += _worst(f"value{name}", got, better, exact.values.get(name))
     for number, got in enumerate(plain.gradients):
         better = stabilized.gradients[number] if stabilized else None
-        right = exact.gradients[number].reshape(got.shape) if exact.gradients else None
-        decided = exact.gradients_decided[number].reshape(got.shape) if exact.gradients else None
-
-        def of_gradient(number: int = number) -> np.ndarray | None:
-            found = conditions()
-            return found.gradients[number] if found else None
-
         label = f"gradient by {call.leaf_names[call.float_positions[number]]}"
-        rows += _worst(label, got, better, right, decided, of_gradient)
+        rows += _worst(label, got, better, exact.gradients[number] if exact.gradients else None)
     return rows
 
 
-def _worst(
-    label: str,
-    plain: np.ndarray,
-    stabilized: np.ndarray | None,
-    exact: np.ndarray | None,
-    decided: np.ndarray | None,
-    condition: Callable[[], np.ndarray | None],
-) -> list[Row]:
+def _worst(label: str, plain: np.ndarray, stabilized: np.ndarray | None, right: Element | None) -> list[Row]:
     """The row of the element with the largest error; a second where the stabilized program's is another."""
     if plain.size == 0:
         return []
-    if exact is None or decided is None or not decided.any():
+    if right is None or not right.decided.any():
         index = _index_to_show(plain)
         return [
             Row(
                 label + _written(index), plain[index], None if stabilized is None else stabilized[index], None
             )
         ]
-    plain_bits = np.where(decided, bits_of_error(plain, exact.astype(plain.dtype)), -1.0)
-    better_bits = plain_bits
-    if stabilized is not None:
-        better_bits = np.where(decided, bits_of_error(stabilized, exact.astype(stabilized.dtype)), -1.0)
-    allowed = np.full(plain.shape, BITS_ALLOWED)
-    worst = np.maximum(plain_bits, better_bits)
-    if ((worst > allowed) & np.isfinite(worst)).any():
-        numbers = condition()
-        if numbers is not None:
-            allowed = np.maximum(allowed, np.log2(1 + ULP_ALLOWED * (1 + numbers)))
-    first = np.unravel_index(np.argmax(worst), plain.shape)
-    second = np.unravel_index(np.argmax(better_bits + 100 * (better_bits > allowed)), plain.shape)
-    more = (
-        better_bits[second] > better_bits[first] + 1
-        or (better_bits > allowed)[second] > (better_bits > allowed)[first]
+    plain_bits, plain_wrong = _judged(plain, right)
+    better_bits, better_wrong = (
+        (plain_bits, plain_wrong) if stabilized is None else _judged(stabilized, right)
+    )
+    first = np.unravel_index(np.argmax(np.maximum(plain_bits, better_bits)), plain.shape)
+    second = np.unravel_index(np.argmax(np.where(better_wrong, 100 + better_bits, better_bits)), plain.shape)
+    both = better_bits[second] > max(better_bits[first], BITS_OF_NO_INTEREST) or (
+        better_wrong[second] > better_wrong[first]
     )
     rows = []
-    for index in [first, second] if more else [first]:
-        row = Row(label + _written(index), plain[index], None, exact[index], float(plain_bits[index]))
-        row.plain_wrong = bool(plain_bits[index] > allowed[index])
+    for index in [first, second] if both else [first]:
+        row = Row(label + _written(index), plain[index], None, right.exact[index], float(plain_bits[index]))
+        row.plain_wrong = bool(plain_wrong[index])
         if stabilized is not None:
             row.stabilized, row.stabilized_bits = stabilized[index], float(better_bits[index])
-            row.stabilized_wrong = bool(better_bits[index] > allowed[index])
+            row.stabilized_wrong = bool(better_wrong[index])
         rows.append(row)
     return rows
+
+
+def _judged(got: np.ndarray, right: Element) -> tuple[np.ndarray, np.ndarray]:
+    """The bits of error of each element, -1 where the exact number is not known, and whether it is wrong.
+
+    Wrong is an error of more than 4 ulp * (1 + condition number), and of more than six bits where the
+    condition number is not known.
+    """
+    bits = np.where(right.decided, bits_of_error(got, right.exact.astype(got.dtype)), -1.0)
+    epsilon = float(jnp.finfo(got.dtype).eps)
+    with np.errstate(all="ignore"):
+        size = np.abs(right.exact.astype(np.float64))
+        distance = np.abs(got.astype(np.float64) - right.exact.astype(np.float64))
+        excused = distance <= ULP_ALLOWED * epsilon * (size + right.sensitivity)
+    excused = np.where(np.isnan(right.sensitivity), bits <= BITS_ALLOWED, excused)
+    return bits, (bits > 0) & (np.isinf(bits) | ~excused)
 
 
 def _index_to_show(array: np.ndarray) -> tuple[Any, ...]:

@@ -1,6 +1,5 @@
 """Plain, stabilized and exact results of one call side by side, in bits of error."""
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,6 @@ import numpy as np
 import stablegrad
 from stablegrad.command_line.call import Call
 from stablegrad.command_line.compare import Results, Row, rows_of
-from stablegrad.command_line.conditioning import condition_numbers
 from stablegrad.command_line.errors import one_line
 from stablegrad.command_line.truth import Limits, exact_results
 
@@ -83,12 +81,7 @@ def measure(
     progress("exact")
     exact = exact_results(call, limits, gradient)
     measurement.notes += exact.notes
-
-    @functools.cache
-    def conditions() -> Results | None:
-        return condition_numbers(call, stablegrad.stabilize(call.program), gradient, limits.seed)
-
-    measurement.rows = rows_of(call, plain, stabilized, exact, conditions)
+    measurement.rows = rows_of(call, plain, stabilized, exact)
     return measurement
 
 

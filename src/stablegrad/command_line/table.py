@@ -1,7 +1,7 @@
 """What a person sees: one table a call, and under it what was rewritten and why."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,12 @@ def show(measurement: Measurement, console: Console) -> None:
     label = f", {call.label}" if call.label else ""
     console.print(Text.assemble((call.name, "bold"), (f"  {place}{label}", FAINT)))
     if measurement.rows:
-        console.print(Padding(_table(measurement.rows), (0, 0, 0, 2), expand=False))
+        console.print(_indented(2, _table(measurement.rows)))
     for note in measurement.notes:
-        console.print(Padding(Text(note, style="yellow"), (0, 0, 0, 2), expand=False))
+        console.print(_indented(2, Text(note, style="yellow")))
     if measurement.report is not None:
-        for line in _rewrites(measurement.report) + _untouched(measurement.report):
-            console.print(Padding(line, (0, 0, 0, 2), expand=False))
+        for line in [*_rewrites(measurement.report, console.width - 6), *_untouched(measurement.report)]:
+            console.print(line)
     console.print()
 
 
@@ -87,31 +87,37 @@ def _kind(got: np.generic | None) -> str:
     return "nan" if np.isnan(got) else "inf"
 
 
-def _rewrites(report: Any) -> list[Text]:
+def _rewrites(report: Any, width: int) -> Iterator[Padding]:
     if not report.rewrites:
-        return [Text("nothing to rewrite", FAINT)]
-    lines = []
+        yield _indented(2, Text("nothing to rewrite", FAINT))
     last = None
     for rewrite in report.rewrites:
         here = (rewrite.file, rewrite.line)
         if here != last:
             number = str(rewrite.line) if rewrite.line else "?"
-            lines.append(Text.assemble((f"line {number}", "cyan"), f"  {(rewrite.source or '').strip()}"))
+            yield _indented(
+                2, Text.assemble((f"line {number}", "cyan"), f"  {(rewrite.source or '').strip()}")
+            )
             last = here
-        times = f" (x{rewrite.count})" if rewrite.count > 1 else ""
-        lines.append(
-            Text.assemble("    ", rewrite.before, (" -> ", FAINT), (rewrite.after, "bold"), (times, FAINT))
-        )
-        lines.append(Text.assemble("      ", (f"{rewrite.rule}: ", FAINT), rewrite.reason))
-    return lines
+        after = Text.assemble(("-> ", FAINT), (rewrite.after, "bold"), (_times(rewrite.count), FAINT))
+        if len(rewrite.before) + len(after) < width:
+            yield _indented(6, Text.assemble(rewrite.before, " ", after))
+        else:
+            yield _indented(6, Text(rewrite.before))
+            yield _indented(6, after)
+        yield _indented(8, Text.assemble((f"{rewrite.rule}: ", FAINT), rewrite.reason))
 
 
-def _untouched(report: Any) -> list[Text]:
-    lines = []
+def _untouched(report: Any) -> Iterator[Padding]:
     for part in report.untouched:
         place = f" in line {part.line}" if part.line else ""
-        times = f" (x{part.count})" if part.count > 1 else ""
-        lines.append(
-            Text.assemble(("left as it was: ", FAINT), f"{part.operation}{place}{times}: {part.reason}")
-        )
-    return lines
+        text = f"{part.operation}{place}{_times(part.count)}: {part.reason}"
+        yield _indented(2, Text.assemble(("left as it was: ", FAINT), text))
+
+
+def _times(count: int) -> str:
+    return f" (x{count})" if count > 1 else ""
+
+
+def _indented(columns: int, line: Any) -> Padding:
+    return Padding(line, (0, 0, 0, columns), expand=False)

@@ -1,22 +1,25 @@
-"""The exact value and derivatives of a call, within a bound on the work that they take."""
+"""The exact value and derivatives of a call, within a bound on the time that they take."""
 
-import functools
-import itertools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
 from stablegrad.command_line.call import Call
 from stablegrad.command_line.errors import one_line
+from stablegrad.truth import truth
 
 # A loop whose number of turns the program does not tell.
 ASSUMED_TURNS = 100
+# Seconds for one exact scalar operation, and more for each first and each second derivative that it carries
+# along, where every number depends on every input.
+SECONDS = (2e-5, 2e-6, 1.2e-6)
+# Second derivatives are taken of at most so many entries with all the others.
+ROWS = 24
+NOT_SAMPLED = "not in the sample"
 
 
 @dataclass(frozen=True)
@@ -25,32 +28,44 @@ class Limits:
 
     Attributes:
         entries: The number of derivative entries; of more than that, a random sample of so many is taken.
-        work: The number of exact scalar operations, one for each element of each result and once more for
-            each derivative entry. The sample shrinks to keep it; a value that alone takes more is left out.
+        seconds: What one call may take, by an estimate from above. To keep it, the sample shrinks, then the
+            condition numbers are left out, then the derivatives, then the value.
         seed: Of the sample.
     """
 
     entries: int = 64
-    work: int = 300_000
+    seconds: float = 20
     seed: int = 0
 
 
 @dataclass
-class Exact:
-    """What is known exactly; NaN where `decided` says that it is not.
+class Element:
+    """What is known exactly of one array.
 
     Attributes:
-        values: By name of the result: the exact value, rounded to the result's type.
-        values_decided: By name of the result: which elements are certain.
-        gradients: For each float leaf of the call, flat: the derivative of the sum of all float results.
-        gradients_decided: For each float leaf, flat: which of these are certain; False too where not sampled.
+        exact: The numbers, rounded to their type; NaN where they are undefined or not known.
+        decided: Where they are known.
+        sensitivity: How far each moves, to first order, when each input moves by its own size: its condition
+            number times its own size. NaN where it is not known.
+    """
+
+    exact: np.ndarray
+    decided: np.ndarray
+    sensitivity: np.ndarray
+
+
+@dataclass
+class Exact:
+    """What is known exactly of a call.
+
+    Attributes:
+        values: By name of the float result.
+        gradients: For each float leaf: of the derivative of the sum of all float results.
         notes: What was left out, and why.
     """
 
-    values: dict[str, np.ndarray] = field(default_factory=dict)
-    values_decided: dict[str, np.ndarray] = field(default_factory=dict)
-    gradients: list[np.ndarray] = field(default_factory=list)
-    gradients_decided: list[np.ndarray] = field(default_factory=list)
+    values: dict[str, Element] = field(default_factory=dict)
+    gradients: list[Element] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -65,84 +80,66 @@ def exact_results(call: Call, limits: Limits, gradient: bool = True) -> Exact:
     Returns:
         What could be decided. A program that cannot be evaluated exactly raises nothing: a note says so.
     """
-    floats = [call.leaves[position] for position in call.float_positions]
-    total = sum(leaf.size for leaf in floats) if gradient else 0
-    operations = count_operations(jax.make_jaxpr(call.program)(*call.leaves).jaxpr)
-    affordable = min(limits.entries, int(limits.work // max(operations, 1)) - 1)
     result = Exact()
-    if affordable < 0:
-        result.notes.append(f"no exact value: about {operations:.0e} exact operations; try smaller arrays")
+    total = sum(call.leaves[position].size for position in call.float_positions) if gradient else 0
+    operations = count_operations(jax.make_jaxpr(call.program)(*call.leaves).jaxpr)
+    plan = plan_within(limits, operations, total)
+    if plan is None:
+        result.notes.append(
+            f"no exact result: it may take more than {limits.seconds:g} seconds; "
+            "try smaller arrays, or raise --exact-seconds"
+        )
         return result
-    number = min(total, affordable)
-    chosen = np.zeros(0, dtype=int)
-    if number:
-        chosen = np.sort(np.random.default_rng(limits.seed).choice(total, number, replace=False))
-    if number < total:
-        result.notes.append(f"{number} of {total} derivative entries checked, chosen at random")
-
-    bounds = np.cumsum([0] + [leaf.size for leaf in floats])
-    picked = [chosen[(chosen >= low) & (chosen < high)] - low for low, high in itertools.pairwise(bounds)]
-    whole = number == total and gradient
-    arguments = (
-        floats if whole else [leaf.ravel()[at] for leaf, at in zip(floats, picked, strict=True) if at.size]
-    )
-    program = functools.partial(_program_of_entries, call, None if whole else picked)
+    entries, conditions = plan
+    if entries < total:
+        result.notes.append(f"{entries} of {total} derivative entries checked, chosen at random")
     try:
-        truth = _truth()(program, *arguments)
+        found = truth(
+            call.program,
+            *call.leaves,
+            gradient=entries > 0,
+            conditions=conditions,
+            sample=entries if entries < total else None,
+            seed=limits.seed,
+        )
     except Exception as error:
-        result.notes.append(f"no exact value: {one_line(error)}")
+        result.notes.append(f"no exact result: {one_line(error)}")
         return result
-
-    result.values = {name: np.asarray(value) for name, value in truth.value.items()}
-    decided = _masks(truth, "value_decided", truth.value)
-    result.values_decided = {name: np.asarray(mask) for name, mask in decided.items()}
-    slopes = iter(zip(truth.gradient, _masks(truth, "gradient_decided", truth.gradient), strict=True))
-    for leaf, at in zip(floats, picked, strict=True):
-        entries = np.full(leaf.size, math.nan, dtype=leaf.dtype)
-        mask = np.zeros(leaf.size, dtype=bool)
-        if at.size:
-            slope, certain = next(slopes)
-            entries[at], mask[at] = np.ravel(slope), np.ravel(certain)
-        result.gradients.append(entries)
-        result.gradients_decided.append(mask)
-    if truth.undecided:
-        result.notes.append("some elements could not be decided exactly")
+    for name, value in found.value.items():
+        result.values[name] = _element(value, found.value_decided[name], found.sensitivity[name])
+    for position in call.float_positions if entries else []:
+        columns = found.gradient, found.gradient_decided, found.gradient_sensitivity
+        result.gradients.append(_element(*(column[position] for column in columns)))
+    reasons = [reason for reason in found.reasons if reason != NOT_SAMPLED]
+    if reasons:
+        result.notes.append(f"some elements could not be decided exactly: {'; '.join(reasons)}")
     return result
 
 
-def _truth() -> Callable[..., Any]:
-    from stablegrad.exact.jax_truth import truth
-
-    return truth
-
-
-def _masks(truth: Any, name: str, like: Any) -> Any:
-    """The mask of decided elements; when everything is decided it may be missing."""
-    masks = getattr(truth, name, None)
-    if masks is None:
-        return jax.tree_util.tree_map(lambda leaf: np.ones(np.shape(leaf), dtype=bool), like)
-    return masks
+def _element(exact: Any, decided: Any, sensitivity: Any) -> Element:
+    unknown = np.full(np.shape(exact), math.nan)
+    return Element(
+        np.asarray(exact), np.asarray(decided), unknown if sensitivity is None else np.asarray(sensitivity)
+    )
 
 
-def _program_of_entries(call: Call, picked: list[np.ndarray] | None, *arguments: Any) -> dict[str, Any]:
-    """The call's program as a function of some entries of its float leaves; the others are constants."""
-    if picked is None:
-        return call.program_of_floats(call.program, *arguments)
-    supplied = iter(arguments)
-    floats = []
-    for position, at in zip(call.float_positions, picked, strict=True):
-        leaf = call.leaves[position]
-        floats.append(_with_entries(leaf, at, next(supplied)) if at.size else leaf)
-    return call.program_of_floats(call.program, *floats)
+def plan_within(limits: Limits, operations: float, total: int) -> tuple[int, bool] | None:
+    """How many derivative entries, and whether condition numbers, fit into the time; None when nothing does.
 
-
-def _with_entries(leaf: jax.Array, at: np.ndarray, entries: Any) -> Any:
-    """`leaf` with some of its entries, by flat index in rising order, replaced; by concatenation alone."""
-    flat, pieces, start = leaf.ravel(), [], 0
-    for number, index in enumerate(at):
-        pieces += [flat[start:index], entries[number : number + 1]]
-        start = index + 1
-    return jnp.concatenate([*pieces, flat[start:]]).reshape(leaf.shape)
+    >>> plan_within(Limits(), operations=1000, total=100)
+    (64, True)
+    >>> plan_within(Limits(), operations=100_000, total=100)
+    (64, False)
+    >>> plan_within(Limits(), operations=1e9, total=100)
+    """
+    most = min(limits.entries, total)
+    plans = [(most, True), (min(most, 16), True), (most, False), (min(most, 16), False), (0, False)]
+    for entries, conditions in plans:
+        value, first, second = SECONDS
+        pairs = min(entries, ROWS) * entries if conditions else 0
+        if operations * (value + first * entries + second * pairs) <= limits.seconds:
+            return entries, conditions
+    return None
 
 
 def count_operations(jaxpr: Any) -> float:
