@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from typing import Any, Callable, Iterable, TypeVar, overload
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, overload
 
 from stablegrad.graph.node import Graph, Node
 from stablegrad.graph.printing import expression
@@ -106,7 +107,9 @@ def _rule_names(disable: str | Iterable[str]) -> frozenset[str]:
     names = frozenset([disable] if isinstance(disable, str) else disable)
     unknown = sorted(names - set(rule_names()))
     if unknown:
-        raise ValueError(f"no rule is named {', '.join(map(repr, unknown))}; there are: {', '.join(rule_names())}")
+        raise ValueError(
+            f"no rule is named {', '.join(map(repr, unknown))}; there are: {', '.join(rule_names())}"
+        )
     return names
 
 
@@ -114,7 +117,7 @@ def _static(value: Any) -> tuple:
     return (value,) if isinstance(value, (int, str)) else tuple(value)
 
 
-class _rewriter:  # noqa: N801 - a function with one attribute
+class _rewriter:
     """The rule book as the engine calls it."""
 
     def __init__(self, disabled: frozenset[str]) -> None:

@@ -55,7 +55,9 @@ class Explanation:
             lines.append(f"      after   {r.after}")
             lines.append(f"      why     {r.reason}  [{r.rule}]")
         for u in self.untouched:
-            lines.append(f"  {_place(u.file, u.line)}  {u.operation}{_times(u.count)}: left as it was, {u.reason}")
+            lines.append(
+                f"  {_place(u.file, u.line)}  {u.operation}{_times(u.count)}: left as it was, {u.reason}"
+            )
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -70,7 +72,9 @@ class Explanation:
             rows.append("<tr>" + "".join(map(cell, values)) + "</tr>")
         for u in self.untouched:
             text = html.escape(f"{u.operation}: left as it was, {u.reason}")
-            rows.append(f"<tr>{cell(html.escape(_place(u.file, u.line) + _times(u.count)))}<td colspan=3>{text}</td></tr>")
+            rows.append(
+                f"<tr>{cell(html.escape(_place(u.file, u.line) + _times(u.count)))}<td colspan=3>{text}</td></tr>"
+            )
         head = "".join(f"<th>{t}</th>" for t in ("where", "before", "after", "why"))
         return f"<b>{html.escape(self.function)}</b><table><tr>{head}</tr>{''.join(rows)}</table>"
 

@@ -3,12 +3,23 @@ be 0. Arguments are taken to be finite here: this fact decides where guards are 
 
 from __future__ import annotations
 
-
 import numpy as np
 
 from stablegrad.graph.node import Node, is_float, moved_inputs
 
-PASSES = ("add", "sub", "neg", "mul", "max", "min", "cast", "log_softmax", "logsumexp", "stable_logaddexp", "logaddexp")
+PASSES = (
+    "add",
+    "sub",
+    "neg",
+    "mul",
+    "max",
+    "min",
+    "cast",
+    "log_softmax",
+    "logsumexp",
+    "stable_logaddexp",
+    "logaddexp",
+)
 CONSTANT_SIZE = 1 << 20
 
 
@@ -50,5 +61,3 @@ class Infinities:
                 return False
             return bool(np.isinf(np.asarray(value).astype(np.float64)).any())
         return False
-
-

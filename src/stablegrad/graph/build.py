@@ -8,6 +8,7 @@ from typing import Any
 
 from stablegrad.graph.arrange import arrange, drop_axes, reshape
 from stablegrad.graph.node import Graph, Handle, Node, literal_number
+from stablegrad.graph.rational import Rational
 
 
 class Builder:
@@ -16,7 +17,7 @@ class Builder:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
-    def number(self, value: Fraction | float, dtype: Any) -> Node:
+    def number(self, value: Rational | float, dtype: Any) -> Node:
         return self.graph.literal(_nearest(value), dtype)
 
     def elementwise(self, op: str, *inputs: Node, params: tuple = ()) -> Node:
@@ -47,18 +48,18 @@ class Builder:
             return a
         return self.elementwise("mul", a, b)
 
-    def scale(self, a: Node, times: Fraction) -> Node:
+    def scale(self, a: Node, times: Rational) -> Node:
         """times * a, as a division where that is the exact form (a / 3)."""
         if times == 1:
             return a
         if times == -1:
             return self.neg(a)
         if times.numerator in (1, -1) and Fraction(_nearest(times)) != times:
-            divided = self.elementwise("div", a, self.number(Fraction(times.denominator), a.dtype))
+            divided = self.elementwise("div", a, self.number(times.denominator, a.dtype))
             return divided if times > 0 else self.neg(divided)
         return self.elementwise("mul", a, self.number(times, a.dtype))
 
-    def full(self, value: Fraction | float, like: Node) -> Node:
+    def full(self, value: Rational | float, like: Node) -> Node:
         """A literal broadcast to the shape of `like`."""
         return arrange(self.graph, self.number(value, like.dtype), like.shape, ())
 
@@ -115,7 +116,7 @@ def stop_gradient(graph: Graph, node: Node) -> Node:
     return graph.node("stop_gradient", (node,), (), node.shape, node.dtype)
 
 
-def _nearest(value: Fraction | float) -> float:
+def _nearest(value: Rational | float) -> float:
     try:
         return float(value)
     except OverflowError:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, Iterable
+from typing import Any
 
 import numpy as np
 
 from stablegrad.graph.ops import Op, get_op
+from stablegrad.graph.rational import Rational, rational
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,10 @@ class Node:
         origin: the engine's own handle of the captured value, or None for a node that a rule made.
     """
 
-    __slots__ = ("op", "inputs", "params", "shape", "dtype", "order", "source", "origin", "value")
+    __slots__ = ("dtype", "inputs", "op", "order", "origin", "params", "shape", "source", "value")
 
     def __init__(
-        self, op: Op, inputs: tuple["Node", ...], params: tuple, shape: tuple[int, ...], dtype: Any, order: int
+        self, op: Op, inputs: tuple[Node, ...], params: tuple, shape: tuple[int, ...], dtype: Any, order: int
     ) -> None:
         self.op = op
         self.inputs = inputs
@@ -117,7 +118,7 @@ class Graph:
         return node
 
 
-def literal_number(node: Node) -> Fraction | None:
+def literal_number(node: Node) -> Rational | None:
     """The exact value of a finite float literal, also behind broadcasts and float casts; None for anything else."""
     while node.op.name in ("arrange", "cast") and is_float(node.dtype):
         node = node.inputs[0]
@@ -125,9 +126,9 @@ def literal_number(node: Node) -> Fraction | None:
         return None
     if is_float(node.value.dtype):
         value = float(node.value)
-        return Fraction(value) if np.isfinite(value) else None
+        return rational(value) if np.isfinite(value) else None
     if node.value.dtype.kind in "iu":
-        return Fraction(int(node.value))
+        return int(node.value)
     return None
 
 

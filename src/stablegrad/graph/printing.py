@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from stablegrad.graph.node import Node
 
-INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
+INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "pow": "**",
+    "lt": "<",
+    "gt": ">",
+    "le": "<=",
+    "ge": ">=",
+}
 QUIET = ("arrange", "reshape", "cast", "stop_gradient")  # what only lays the same numbers out
 
 

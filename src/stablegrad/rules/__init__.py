@@ -4,4 +4,4 @@ from stablegrad.rules import div, exp, log, mul, sub
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.rule import RULES, Rewritten
 
-__all__ = ["Companions", "RULES", "Rewritten", "div", "exp", "log", "mul", "sub"]
+__all__ = ["RULES", "Companions", "Rewritten", "div", "exp", "log", "mul", "sub"]

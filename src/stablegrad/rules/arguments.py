@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
 
 
-def log_argument(c: "Companions", part: Node) -> Node | None:
+def log_argument(c: Companions, part: Node) -> Node | None:
     """u where `part` is log(u): log, log1p, logaddexp; None for anything else."""
     if part.op.name == "log":
         return part.inputs[0]
@@ -22,7 +22,7 @@ def log_argument(c: "Companions", part: Node) -> Node | None:
     return None
 
 
-def _exponential(c: "Companions", exponent: Node, like: Node) -> Node:
+def _exponential(c: Companions, exponent: Node, like: Node) -> Node:
     number = literal_number(exponent)
     if number == 0:
         return c.build.number(ONE, like.dtype)

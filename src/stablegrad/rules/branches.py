@@ -8,7 +8,7 @@ taken element depends on may be anything.
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from stablegrad.facts.peak import peak_of
 from stablegrad.graph.arrange import arrange, base_and_dims
@@ -19,7 +19,14 @@ LARGEST_BRANCH = 200  # nodes between a where and its hazards that are rebuilt
 EXP_LIMIT = {"float64": 700.0, "float16": 11.0}
 
 Resolve = Callable[[Node], Node]
-ALONG = ("log_softmax", "softmax", "logsumexp", "log_sum_others", "log_one_minus_softmax", "one_minus_softmax")
+ALONG = (
+    "log_softmax",
+    "softmax",
+    "logsumexp",
+    "log_sum_others",
+    "log_one_minus_softmax",
+    "one_minus_softmax",
+)
 REDUCES = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "shift", "logsumexp", "log_abs_product")
 
 
@@ -36,7 +43,12 @@ class Branches:
     def guard(self, node: Node) -> Node | None:
         """The select with guarded branches, or None where no branch can fail."""
         which, *cases = node.inputs
-        if which.dtype.kind != "b" or len(cases) != 2 or not is_float(node.dtype) or which.shape != node.shape:
+        if (
+            which.dtype.kind != "b"
+            or len(cases) != 2
+            or not is_float(node.dtype)
+            or which.shape != node.shape
+        ):
             return None
         cases = [self.resolve(case) for case in cases]
         if not any(self.risky(case) for case in cases):
@@ -72,7 +84,14 @@ class Branches:
 
     def _followed(self, node: Node) -> tuple[Node, ...]:
         name = node.op.name
-        if node.op.elementwise or name in ("arrange", "reshape", "stop_gradient", *REDUCES, *ALONG, "reduce_or"):
+        if node.op.elementwise or name in (
+            "arrange",
+            "reshape",
+            "stop_gradient",
+            *REDUCES,
+            *ALONG,
+            "reduce_or",
+        ):
             return tuple(i for i in node.inputs if is_float(i.dtype))
         if name == "dot_general":
             return tuple(i for i in node.inputs if self._empty_row_below(i))
@@ -93,7 +112,9 @@ class Branches:
         if node.op.name != "sub":
             return False
         found = peak_of(node.inputs[1])
-        return found is not None and found[0] is node.inputs[0] and self.c.facts.may_be_infinite(node.inputs[0])
+        return (
+            found is not None and found[0] is node.inputs[0] and self.c.facts.may_be_infinite(node.inputs[0])
+        )
 
     def _hazard(self, node: Node) -> bool:
         rule = HAZARDS.get(node.op.name)

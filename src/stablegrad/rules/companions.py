@@ -7,17 +7,23 @@ where nothing better is known. The answers per operation stand in `linear_answer
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from stablegrad.facts import Facts
 from stablegrad.graph.build import Builder
 from stablegrad.graph.node import Graph, Node, is_float, literal_number
+from stablegrad.graph.rational import Rational
 from stablegrad.rules.forms import ONE, Linear, Term, collect
 
 MAX_TERMS = 8  # a sum of more terms is one factor
 MAX_PARTS = 16  # a formal sum of more parts is one part
-MAX_DEPTH = 120  # questions nested deeper are answered "the node itself"; keeps a walk linear and off the stack
+MAX_KNOWN = 6  # captured sums remembered for one part
+MAX_DEPTH = (
+    120  # questions nested deeper are answered "the node itself"; keeps a walk linear and off the stack
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,7 @@ class Companions:
         self._scaled: dict[Node, Scaled] = {}
         self._sums: dict[frozenset, Node] = {}
         self._sum_nodes: dict[Node, tuple[Term, ...]] = {}
-        self._known_sums: dict[frozenset, list[tuple[Linear, Node]]] = {}
+        self._known_sums: dict[Node, deque[tuple[Linear, Node]]] = {}
         self._depth = 0
 
     # -- a node as a formal sum ------------------------------------------------------------------------------------
@@ -70,14 +76,14 @@ class Companions:
                 if better is not None and len(better.parts) <= MAX_PARTS:
                     answer = better
         self._linear[node] = answer
-        if node.origin is not None and answer.parts.get(node) != 1 and answer.parts:
+        if node.origin is not None and node not in answer.parts and not answer.constant and not answer.logs:
             for part in answer.parts:
-                self._known_sums.setdefault(frozenset([part]), []).append((answer, node))
+                self._known_sums.setdefault(part, deque(maxlen=MAX_KNOWN)).append((answer, node))
         return answer
 
-    def known_sums(self, part: Node) -> list[tuple[Linear, Node]]:
-        """Captured nodes whose formal sum holds `part`, with those sums."""
-        return self._known_sums.get(frozenset([part]), [])
+    def known_sums(self, part: Node) -> Iterable[tuple[Linear, Node]]:
+        """Captured nodes whose formal sum holds `part`, with those sums; the latest few."""
+        return self._known_sums.get(part, ())
 
     # -- a node as a sum of scaled terms -----------------------------------------------------------------------------
 
@@ -95,7 +101,11 @@ class Companions:
                 self._depth += 1
                 better = rule(self, node)
                 self._depth -= 1
-                if better is not None and len(better.terms) <= MAX_TERMS and max(map(_size, better.terms), default=0) <= MAX_PARTS:
+                if (
+                    better is not None
+                    and len(better.terms) <= MAX_TERMS
+                    and max(map(_size, better.terms), default=0) <= MAX_PARTS
+                ):
                     answer = better
         self._scaled[node] = answer
         if len(answer.terms) > 1:
@@ -114,7 +124,7 @@ class Companions:
         if len(scaled.terms) == 1:
             return scaled.terms[0], scaled.guards
         if not scaled.terms:
-            return Term(Fraction(0)), scaled.guards
+            return Term(0), scaled.guards
         return Term(factors={self._sum_node(scaled.terms, node): ONE}), scaled.guards
 
     def _register(self, node: Node, terms: tuple[Term, ...]) -> Node:
@@ -142,7 +152,7 @@ class Companions:
         """A sum of terms as one term."""
         terms = collect(terms)
         if not terms:
-            return Term(Fraction(0))
+            return Term(0)
         if len(terms) == 1:
             return terms[0]
         return Term(factors={self._sum_node(tuple(terms), like): ONE})
@@ -161,7 +171,7 @@ class Companions:
             out = build.mul(out, build.elementwise("exp", self.raw_linear(term.exponent, like)))
         return out
 
-    def raw_power(self, node: Node, power: Fraction) -> Node:
+    def raw_power(self, node: Node, power: Rational) -> Node:
         if power == 1:
             return node
         if power.denominator == 1:
@@ -181,7 +191,7 @@ def _size(term: Term) -> int:
     return len(term.factors) + len(term.exponent.parts)
 
 
-def constant_value(linear: Linear) -> Fraction | float:
+def constant_value(linear: Linear) -> Rational | float:
     """The number in a formal sum: exact where it is rational, else rounded to float64 once."""
     import math
 
@@ -191,13 +201,15 @@ def constant_value(linear: Linear) -> Fraction | float:
     whole = Fraction(1)
     for number, times in linear.logs.items():
         if times.denominator == 1 and abs(times) <= 64:
-            whole *= number ** int(times)  # log a + log b = log ab: one rounding
+            whole *= Fraction(number) ** int(times)  # log a + log b = log ab: one rounding
         else:
             total += float(times) * _log(number)
-    return total + (0.0 if whole == 1 else _log(whole) if abs(whole - 1) > Fraction(1, 4) else math.log1p(whole - 1))
+    return total + (
+        0.0 if whole == 1 else _log(whole) if abs(whole - 1) > Fraction(1, 4) else math.log1p(whole - 1)
+    )
 
 
-def _log(number: Fraction) -> float:
+def _log(number: Rational) -> float:
     import math
 
     return math.log(number.numerator) - math.log(number.denominator) if abs(number) != 1 else 0.0

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
 
 
-def with_composites(c: "Companions", linear: Linear) -> Linear:
+def with_composites(c: Companions, linear: Linear) -> Linear:
     """The sum with hand-written softplus and logaddexp read as logarithms of sums."""
     for part, times in list(linear.parts.items()):
         pair = _larger(part)
@@ -20,14 +20,18 @@ def with_composites(c: "Companions", linear: Linear) -> Linear:
         a, b, sign = pair
         for other, k in linear.parts.items():
             if k == times * sign and _log1p_of_exp_of_gap(c, other, a, b, part):
-                merged = Linear({n: t for n, t in linear.parts.items() if n not in (part, other)}, linear.constant, linear.logs)
+                merged = Linear(
+                    {n: t for n, t in linear.parts.items() if n not in (part, other)},
+                    linear.constant,
+                    linear.logs,
+                )
                 left, right = (_exp(c, c.linear(x).scaled(sign), part) for x in (a, b))
                 log = c.build.elementwise("log", c.build.elementwise("add", left, right))
                 return with_composites(c, merged.plus(Linear({log: times * sign})))
     return linear
 
 
-def _exp(c: "Companions", exponent: Linear, like: Node) -> Node:
+def _exp(c: Companions, exponent: Linear, like: Node) -> Node:
     if not exponent:
         return c.build.full(ONE, like)
     return c.build.elementwise("exp", c.raw_linear(exponent, like))
@@ -40,7 +44,7 @@ def _larger(part: Node) -> tuple[Node, Node, int] | None:
     return None
 
 
-def _log1p_of_exp_of_gap(c: "Companions", part: Node, a: Node, b: Node, like: Node) -> bool:
+def _log1p_of_exp_of_gap(c: Companions, part: Node, a: Node, b: Node, like: Node) -> bool:
     """part is log1p(exp(-|a - b|)), or log(1 + exp(-|a - b|))."""
     from stablegrad.rules.arguments import log_argument
 
@@ -63,6 +67,6 @@ def _log1p_of_exp_of_gap(c: "Companions", part: Node, a: Node, b: Node, like: No
     return inside in (difference, difference.scaled(-ONE))
 
 
-def _of(c: "Companions", node: Node) -> Linear:
+def _of(c: Companions, node: Node) -> Linear:
     number = literal_number(node)
     return Linear(constant=number) if number is not None else c.linear(node)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions, Scaled
 
 
-def scaled_contraction(c: "Companions", node: Node) -> "Scaled | None":
+def scaled_contraction(c: Companions, node: Node) -> Scaled | None:
     """dot_general(a, b) = exp(shift of a's row + shift of b's row) * dot_general of the shifted operands."""
     from stablegrad.rules.scaled_answers import drop_term, split_along
 
@@ -53,14 +53,16 @@ def scaled_contraction(c: "Companions", node: Node) -> "Scaled | None":
         else:
             return None
         operands.append(mantissa)
-        total = total.times(_laid(c, outside, node, tuple(k for k in range(len(operand.shape)) if k not in axes), place))
+        total = total.times(
+            _laid(c, outside, node, tuple(k for k in range(len(operand.shape)) if k not in axes), place)
+        )
     product = c.graph.node("dot_general", tuple(operands), node.params, node.shape, node.dtype)
     if product is node:
         return None
     return _companions.Scaled((total.times(Term(factors={product: ONE})),))
 
 
-def _laid(c: "Companions", term: Term, node: Node, kept: tuple[int, ...], place: dict[int, int]) -> Term:
+def _laid(c: Companions, term: Term, node: Node, kept: tuple[int, ...], place: dict[int, int]) -> Term:
     """A term over an operand's kept axes, laid into the product's shape."""
     dims = tuple(place[k] for k in kept)
 

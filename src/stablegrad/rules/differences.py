@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node, moved_inputs
-from stablegrad.rules.layout import absorbed, move_term
+from stablegrad.graph.rational import Rational
 from stablegrad.rules.forms import ONE, Linear, Term, collect, times_all
+from stablegrad.rules.layout import absorbed, move_term
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 EXPANDED = 12  # most terms of an expanded numerator
 
 
-def simplified_sum(c: "Companions", terms: list[Term], like: Node) -> list[Term]:
+def simplified_sum(c: Companions, terms: list[Term], like: Node) -> list[Term]:
     """The same sum, brought over a common denominator where that makes it one simpler term."""
     terms = collect(terms)
     if not 2 <= len(terms) <= 4 or len({t.coefficient > 0 for t in terms}) < 2:
@@ -37,7 +37,7 @@ def simplified_sum(c: "Companions", terms: list[Term], like: Node) -> list[Term]
     return terms
 
 
-def _opened(c: "Companions", terms: list[Term]) -> list[Term] | None:
+def _opened(c: Companions, terms: list[Term]) -> list[Term] | None:
     """The terms with sums multiplied out, where that leaves no more of them: 1 - (1 - e^x) is e^x."""
     if not any(p > 0 and c.terms_of(n) is not None for t in terms for n, p in t.factors.items()):
         return None
@@ -51,10 +51,12 @@ def _opened(c: "Companions", terms: list[Term]) -> list[Term] | None:
     return out if len(out) <= len(terms) else None
 
 
-def _under_one_move(c: "Companions", terms: list[Term]) -> list[Term] | None:
+def _under_one_move(c: Companions, terms: list[Term]) -> list[Term] | None:
     """Terms that are all moved by the same operation, simplified under it: 1 - softmax(x)[0]."""
     nodes = {n for t in terms for n in (*t.factors, *t.exponent.parts)}
-    keys = {(n.op.name, n.params, n.shape, n.inputs[1:], n.inputs[0].shape if n.inputs else ()) for n in nodes}
+    keys = {
+        (n.op.name, n.params, n.shape, n.inputs[1:], n.inputs[0].shape if n.inputs else ()) for n in nodes
+    }
     if len(keys) != 1:
         return None
     model = next(iter(nodes))
@@ -74,16 +76,16 @@ def _under_one_move(c: "Companions", terms: list[Term]) -> list[Term] | None:
     return [move_term(c, model, t, frozenset())[0] for t in inner]
 
 
-def _opens(c: "Companions", node: Node) -> bool:
+def _opens(c: Companions, node: Node) -> bool:
     return c.terms_of(node) is not None or _reduction(c, node) is not None
 
 
-def _reduction(c: "Companions", node: Node) -> tuple[Term, tuple[int, ...]] | None:
+def _reduction(c: Companions, node: Node) -> tuple[Term, tuple[int, ...]] | None:
     """(the term under the sum, its axes) if `node` is a sum of exponentials along axes, laid out."""
     return c.reductions.get(base_and_dims(c.graph, node)[0])
 
 
-def _over(c: "Companions", terms: list[Term], node: Node, power: Fraction, like: Node) -> list[Term] | None:
+def _over(c: Companions, terms: list[Term], node: Node, power: Rational, like: Node) -> list[Term] | None:
     """terms = numerator * node**power with a numerator that is simpler than the terms, or None."""
     over = Term(factors={node: -power})
     raised = [t.times(over) for t in terms]
@@ -106,7 +108,7 @@ def _over(c: "Companions", terms: list[Term], node: Node, power: Fraction, like:
     return [single.times(Term(factors={node: power}))]
 
 
-def expand(c: "Companions", term: Term) -> list[Term] | None:
+def expand(c: Companions, term: Term) -> list[Term] | None:
     """A term with its factors that stand for sums multiplied out."""
     out = [Term(term.coefficient, {}, term.exponent)]
     for node, power in term.factors.items():
@@ -122,7 +124,7 @@ def expand(c: "Companions", term: Term) -> list[Term] | None:
 
 
 def _sum_of_others(
-    c: "Companions", raised: list[Term], node: Node, reduction: tuple[Term, tuple[int, ...]], like: Node
+    c: Companions, raised: list[Term], node: Node, reduction: tuple[Term, tuple[int, ...]], like: Node
 ) -> Term | None:
     """k * sum(exp r) - k * exp(r), the sum over the other entries: 1 - softmax is this over the sum."""
     rest, axes = reduction

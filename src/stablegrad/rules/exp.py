@@ -22,7 +22,9 @@ def exponential_of_logarithm(c: Companions, node: Node) -> Rewritten | None:
     if c.trivial(node):
         return None
     written = write_scaled(c, c.scaled(node), node)
-    return None if written is node else Rewritten(written, "the exponential undoes a logarithm in its argument")
+    return (
+        None if written is node else Rewritten(written, "the exponential undoes a logarithm in its argument")
+    )
 
 
 @rule("expm1")
@@ -33,7 +35,9 @@ def expm1_with_right_derivative(c: Companions, node: Node) -> Rewritten | None:
         return Rewritten(written, "the exponential undoes a logarithm in its argument")
     if c.facts.interval(node.inputs[0])[0] >= -1.0:
         return None
-    return Rewritten(c.build.elementwise("stable_expm1", node.inputs[0]), "its derivative is exp(x), also far left")
+    return Rewritten(
+        c.build.elementwise("stable_expm1", node.inputs[0]), "its derivative is exp(x), also far left"
+    )
 
 
 @rule("pow")
@@ -49,11 +53,17 @@ def power_of_scaled(c: Companions, node: Node) -> Rewritten | None:
     linear, guards = log_of(c, base)
     logarithm = write_linear(c, linear, node)
     number = literal_number(power)
-    exponent = c.build.scale(logarithm, number) if number is not None else c.build.elementwise("mul", power, logarithm)
+    exponent = (
+        c.build.scale(logarithm, number)
+        if number is not None
+        else c.build.elementwise("mul", power, logarithm)
+    )
     if number == 0:
         return None
     written = c.build.elementwise("exp", exponent)
-    return Rewritten(guarded(c, written, guards), "the base can underflow or round to 0; its logarithm is scaled")
+    return Rewritten(
+        guarded(c, written, guards), "the base can underflow or round to 0; its logarithm is scaled"
+    )
 
 
 def _positive_terms(c: Companions, node: Node) -> bool:
@@ -68,14 +78,18 @@ def root_of_scaled(c: Companions, node: Node) -> Rewritten | None:
     if not c.facts.reach(node.inputs[0]) & EXPONENTIAL:
         return None
     (base,) = node.inputs
-    if c.trivial(base) or not unbounded_exponential(c, base) and not _may_vanish(c, base):
+    if c.trivial(base) or (not unbounded_exponential(c, base) and not _may_vanish(c, base)):
         return None
     if node.op.name in ("square", "integer_pow") and (node.op.name == "square" or node.params[0] > 0):
         return None  # out of range only where the result is
     if not has_exponential(c, base) or c.trivial(node):
         return None
     written = write_scaled(c, c.scaled(node), node)
-    return None if written is node else Rewritten(written, "the base can leave the range where the result does not")
+    return (
+        None
+        if written is node
+        else Rewritten(written, "the base can leave the range where the result does not")
+    )
 
 
 def _may_vanish(c: Companions, node: Node) -> bool:
@@ -85,14 +99,13 @@ def _may_vanish(c: Companions, node: Node) -> bool:
 @rule("atanh")
 def inverse_tangent_of_ratio(c: Companions, node: Node) -> Rewritten | None:
     """atanh(u) = (log(1 + u) - log(1 - u)) / 2, where both have companions: atanh(tanh(x)) is x."""
-    from fractions import Fraction
 
     from stablegrad.rules.forms import HALF, ONE
 
     (u,) = node.inputs
     if c.trivial(u) or not has_exponential(c, u):
         return None
-    one = c.build.number(Fraction(1), u.dtype)
+    one = c.build.number(1, u.dtype)
     above, g = log_of(c, c.build.elementwise("add", u, one))
     below, h = log_of(c, c.build.elementwise("sub", one, u))
     written = write_linear(c, above.plus(below, -ONE).scaled(HALF), node)

@@ -5,12 +5,13 @@ Both are exact: coefficients are fractions, so that opposite parts cancel before
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Iterable, Mapping
 
 from stablegrad.graph.node import Node
+from stablegrad.graph.rational import Rational
 
-ZERO, ONE, HALF = Fraction(0), Fraction(1), Fraction(1, 2)
+ZERO, ONE, HALF = 0, 1, Fraction(1, 2)
 
 
 class Linear:
@@ -22,13 +23,13 @@ class Linear:
         logs: positive rational number -> the coefficient of its logarithm, none of them 0.
     """
 
-    __slots__ = ("parts", "constant", "logs", "_key")
+    __slots__ = ("_key", "constant", "logs", "parts")
 
     def __init__(
         self,
-        parts: Mapping[Node, Fraction] | None = None,
-        constant: Fraction = ZERO,
-        logs: Mapping[Fraction, Fraction] | None = None,
+        parts: Mapping[Node, Rational] | None = None,
+        constant: Rational = ZERO,
+        logs: Mapping[Rational, Rational] | None = None,
     ) -> None:
         self.parts = dict(parts or {})
         self.constant = constant
@@ -53,7 +54,7 @@ class Linear:
     def size(self) -> int:
         return len(self.parts) + bool(self.constant or self.logs)
 
-    def plus(self, other: "Linear", times: Fraction = ONE) -> "Linear":
+    def plus(self, other: Linear, times: Rational = ONE) -> Linear:
         """self + times * other."""
         if not times or not other:
             return self
@@ -63,18 +64,18 @@ class Linear:
             _merged(self.logs, other.logs, times),
         )
 
-    def scaled(self, times: Fraction) -> "Linear":
+    def scaled(self, times: Rational) -> Linear:
         return Linear().plus(self, times)
 
-    def without(self, node: Node) -> "Linear":
+    def without(self, node: Node) -> Linear:
         return Linear({n: c for n, c in self.parts.items() if n is not node}, self.constant, self.logs)
 
-    def with_log(self, number: Fraction, times: Fraction = ONE) -> "Linear":
+    def with_log(self, number: Rational, times: Rational = ONE) -> Linear:
         """self + times * log(number), number > 0."""
         return self if number == 1 else self.plus(Linear(logs={number: ONE}), times)
 
 
-def _merged(a: Mapping, b: Mapping, times: Fraction) -> dict:
+def _merged(a: Mapping, b: Mapping, times: Rational) -> dict:
     out = dict(a)
     for key, coefficient in b.items():
         total = out.get(key, ZERO) + times * coefficient
@@ -88,12 +89,12 @@ def _merged(a: Mapping, b: Mapping, times: Fraction) -> dict:
 class Term:
     """coefficient * product of node ** power * exp(exponent)."""
 
-    __slots__ = ("coefficient", "factors", "exponent", "_key")
+    __slots__ = ("_key", "coefficient", "exponent", "factors")
 
     def __init__(
         self,
-        coefficient: Fraction = ONE,
-        factors: Mapping[Node, Fraction] | None = None,
+        coefficient: Rational = ONE,
+        factors: Mapping[Node, Rational] | None = None,
         exponent: Linear | None = None,
     ) -> None:
         self.coefficient = coefficient
@@ -108,14 +109,14 @@ class Term:
             self._key = (frozenset(self.factors.items()), self.exponent.key)
         return self._key
 
-    def times(self, other: "Term") -> "Term":
+    def times(self, other: Term) -> Term:
         return Term(
             self.coefficient * other.coefficient,
             _merged(self.factors, other.factors, ONE),
             self.exponent.plus(other.exponent),
         )
 
-    def scaled(self, number: Fraction) -> "Term":
+    def scaled(self, number: Rational) -> Term:
         return Term(self.coefficient * number, self.factors, self.exponent)
 
     def is_number(self) -> bool:

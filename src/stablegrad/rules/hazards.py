@@ -18,25 +18,25 @@ def limits(node: Node) -> tuple[float, float]:
     return (HALF_TINY, HALF_HUGE) if str(node.dtype) == "float16" else (TINY, HUGE)
 
 
-def safely_positive(c: "Companions", node: Node) -> bool:
+def safely_positive(c: Companions, node: Node) -> bool:
     """The interval of `node` shows it positive and far from the ends of the dtype's range."""
     low, high = c.facts.interval(node)
     tiny, huge = limits(node)
     return tiny <= low and high <= huge
 
 
-def bounded(c: "Companions", node: Node) -> bool:
+def bounded(c: Companions, node: Node) -> bool:
     """The interval of `node` shows that it cannot overflow, nor a product of a few such."""
     low, high = c.facts.interval(node)
     return -limits(node)[1] <= low and high <= limits(node)[1]
 
 
-def unbounded_exponential(c: "Companions", node: Node) -> bool:
+def unbounded_exponential(c: Companions, node: Node) -> bool:
     """`node` may leave the dtype's range because of an exponential in it."""
     return not bounded(c, node) and has_exponential(c, node)
 
 
-def has_exponential(c: "Companions", node: Node) -> bool:
+def has_exponential(c: Companions, node: Node) -> bool:
     """An exponential, or a sum of exponentials, stands in the companion of `node`."""
     for term in c.scaled(node).terms:
         if term.exponent.parts:
@@ -49,14 +49,12 @@ def has_exponential(c: "Companions", node: Node) -> bool:
     return False
 
 
-def _exponential_inside(c: "Companions", factor: Node) -> bool:
+def _exponential_inside(c: Companions, factor: Node) -> bool:
     terms = c.terms_of(factor) or ()
     return any(t.exponent.parts or any(_reduced(c, f) for f in t.factors) for t in terms)
 
 
-def _reduced(c: "Companions", factor: Node) -> bool:
+def _reduced(c: Companions, factor: Node) -> bool:
     while factor.op.name in ("arrange", "reshape", "move") and factor not in c.reductions:
         factor = factor.inputs[0]
     return factor in c.reductions or (c.terms_of(factor) is not None and _exponential_inside(c, factor))
-
-

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node
+from stablegrad.graph.rational import Rational
 from stablegrad.rules.forms import Linear, Term
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
 
 
-def move_term(c: "Companions", node: Node, term: Term, guards: frozenset[Node]) -> tuple[Term, frozenset[Node]]:
+def move_term(c: Companions, node: Node, term: Term, guards: frozenset[Node]) -> tuple[Term, frozenset[Node]]:
     def move(part: Node) -> Node:
         return c.build.move_like(node, {0: part})
 
-    def all_moved(parts: dict[Node, Fraction]) -> dict[Node, Fraction]:
-        out: dict[Node, Fraction] = {}
+    def all_moved(parts: dict[Node, Rational]) -> dict[Node, Rational]:
+        out: dict[Node, Rational] = {}
         for part, times in parts.items():
             moved = move(part)
-            out[moved] = out.get(moved, Fraction(0)) + times
+            out[moved] = out.get(moved, 0) + times
         return {n: k for n, k in out.items() if k}
 
     exponent = Linear(all_moved(term.exponent.parts), term.exponent.constant, term.exponent.logs)
@@ -29,12 +29,12 @@ def move_term(c: "Companions", node: Node, term: Term, guards: frozenset[Node]) 
 
 
 def absorbed(
-    c: "Companions",
+    c: Companions,
     r: Linear,
     axes: tuple[int, ...],
     dims: tuple[int, ...],
     node: Node,
-    times: Fraction,
+    times: Rational,
     rest: Linear,
 ) -> tuple[Linear, tuple[int, ...]] | None:
     """The rest without -times * r, where r stands in it laid as the sum is; and how it is laid."""
@@ -46,7 +46,11 @@ def absorbed(
                 continue
             place = dict(zip(own_dims, permutation))
             if len(place) != len(own.shape):
-                place = {k: place.get(k, k) for k in range(len(own.shape))} if len(own.shape) == len(node.shape) else {}
+                place = (
+                    {k: place.get(k, k) for k in range(len(own.shape))}
+                    if len(own.shape) == len(node.shape)
+                    else {}
+                )
             if len(place) != len(own.shape):
                 continue
             full = tuple(place[k] for k in range(len(own.shape)))

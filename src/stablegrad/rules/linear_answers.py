@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING, Callable
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
+from stablegrad.graph.rational import Rational, quotient
 from stablegrad.rules.forms import ONE, Linear
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
 
 
-def _add(c: "Companions", node: Node) -> Linear:
+def _add(c: Companions, node: Node) -> Linear:
     return c.linear(node.inputs[0]).plus(c.linear(node.inputs[1]))
 
 
-def _sub(c: "Companions", node: Node) -> Linear:
+def _sub(c: Companions, node: Node) -> Linear:
     return c.linear(node.inputs[0]).plus(c.linear(node.inputs[1]), -ONE)
 
 
-def _neg(c: "Companions", node: Node) -> Linear:
+def _neg(c: Companions, node: Node) -> Linear:
     return c.linear(node.inputs[0]).scaled(-ONE)
 
 
-def _mul(c: "Companions", node: Node) -> Linear | None:
+def _mul(c: Companions, node: Node) -> Linear | None:
     for number, other in ((0, 1), (1, 0)):
         value = literal_number(node.inputs[number])
         if value:
@@ -32,9 +33,9 @@ def _mul(c: "Companions", node: Node) -> Linear | None:
     return None
 
 
-def _div(c: "Companions", node: Node) -> Linear | None:
+def _div(c: Companions, node: Node) -> Linear | None:
     value = literal_number(node.inputs[1])
-    return c.linear(node.inputs[0]).scaled(1 / value) if value else None
+    return c.linear(node.inputs[0]).scaled(quotient(1, value)) if value else None
 
 
 def widens(node: Node) -> bool:
@@ -43,7 +44,7 @@ def widens(node: Node) -> bool:
     return is_float(node.dtype) and is_float(source) and node.dtype.itemsize > source.itemsize
 
 
-def _cast(c: "Companions", node: Node) -> Linear | None:
+def _cast(c: Companions, node: Node) -> Linear | None:
     if not widens(node):
         return None
     inner = c.linear(node.inputs[0])
@@ -52,7 +53,7 @@ def _cast(c: "Companions", node: Node) -> Linear | None:
     return _each(inner, lambda part: c.graph.node("cast", (part,), (), node.shape, node.dtype))
 
 
-def _moved(c: "Companions", node: Node) -> Linear | None:
+def _moved(c: Companions, node: Node) -> Linear | None:
     """A moving operation of one operand moves each part."""
     if len(moved_inputs(node)) != 1 or moved_inputs(node) != (0,):
         return None
@@ -63,14 +64,14 @@ def _moved(c: "Companions", node: Node) -> Linear | None:
 
 
 def _each(inner: Linear, change: Callable[[Node], Node]) -> Linear:
-    parts: dict[Node, Fraction] = {}
+    parts: dict[Node, Rational] = {}
     for part, coefficient in inner.parts.items():
         moved = change(part)
-        parts[moved] = parts.get(moved, Fraction(0)) + coefficient
+        parts[moved] = parts.get(moved, 0) + coefficient
     return Linear({n: k for n, k in parts.items() if k}, inner.constant, inner.logs)
 
 
-LINEAR_ANSWERS: dict[str, Callable[["Companions", Node], Linear | None]] = {
+LINEAR_ANSWERS: dict[str, Callable[[Companions, Node], Linear | None]] = {
     "add": _add,
     "sub": _sub,
     "neg": _neg,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from stablegrad.graph.node import Node, literal_number
+from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.hazards import safely_positive
-from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.logarithm import log_of, write_linear
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.structure import gains
@@ -48,7 +48,9 @@ def logaddexp_of_logarithms(c: Companions, node: Node) -> Rewritten | None:
         return None
     linear, guards = log_of(c, argument)
     written = write_linear(c, linear, node)
-    return Rewritten(guarded(c, written, guards), "an operand is itself a logarithm: one logarithm of one sum")
+    return Rewritten(
+        guarded(c, written, guards), "an operand is itself a logarithm: one logarithm of one sum"
+    )
 
 
 def _is_logarithm(c: Companions, node: Node) -> bool:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node
-from stablegrad.rules.layout import absorbed
+from stablegrad.graph.rational import Rational, quotient
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
+from stablegrad.rules.layout import absorbed
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
 
-Written = tuple[Linear, Node, Fraction]
+Written = tuple[Linear, Node, Rational]
 
 
-def _write(c: "Companions", linear: Linear, like: Node) -> Node:
+def _write(c: Companions, linear: Linear, like: Node) -> Node:
     from stablegrad.rules.logarithm import expanded, write_linear
 
     linear, guards = expanded(c, linear)
@@ -26,7 +26,7 @@ def _write(c: "Companions", linear: Linear, like: Node) -> Node:
     return out
 
 
-def of_terms(c: "Companions", node: Node, terms: tuple[Term, ...], times: Fraction, rest: Linear) -> Written:
+def of_terms(c: Companions, node: Node, terms: tuple[Term, ...], times: Rational, rest: Linear) -> Written:
     """times * log(sum of terms) + rest, as (new rest, node, coefficient of the node)."""
     inverse = inverse_hyperbolic(c, node, terms)
     if inverse is not None:
@@ -40,7 +40,9 @@ def of_terms(c: "Companions", node: Node, terms: tuple[Term, ...], times: Fracti
         return _of_two(c, node, terms, times, rest, best, sizes)
     if all(t.coefficient > 0 for t in terms) and sizes[best] <= rest.size():
         base = _log_linear(terms[best])
-        shifted = tuple(Term(t.coefficient / terms[best].coefficient, {}, _away(t, terms[best])) for t in terms)
+        shifted = tuple(
+            Term(quotient(t.coefficient, terms[best].coefficient), {}, _away(t, terms[best])) for t in terms
+        )
         return rest.plus(base, times), weighted_terms(c, node, shifted), times
     return rest, weighted_terms(c, node, terms), times
 
@@ -55,7 +57,13 @@ def _log_linear(term: Term) -> Linear:
 
 
 def _of_two(
-    c: "Companions", node: Node, terms: tuple[Term, ...], times: Fraction, rest: Linear, best: int, sizes: list[int]
+    c: Companions,
+    node: Node,
+    terms: tuple[Term, ...],
+    times: Rational,
+    rest: Linear,
+    best: int,
+    sizes: list[int],
 ) -> Written:
     logs = [_log_linear(t) for t in terms]
     signs = [t.coefficient > 0 for t in terms]
@@ -64,7 +72,7 @@ def _of_two(
         symmetric = logs[0].plus(logs[1])
         if not fits and terms[0].coefficient == terms[1].coefficient and not symmetric.parts:
             half = _write(c, logs[0].plus(logs[1], -ONE).scaled(HALF), node)
-            middle = symmetric.scaled(HALF).with_log(Fraction(2))
+            middle = symmetric.scaled(HALF).with_log(2)
             return rest.plus(middle, times), c.build.elementwise("log_cosh", half), times
         if fits:
             difference = _write(c, logs[1 - best].plus(logs[best], -ONE), node)
@@ -84,7 +92,7 @@ def _of_two(
     return rest, c.build.elementwise("logdiffexp", *ordered), times
 
 
-def weighted_terms(c: "Companions", node: Node, terms: tuple[Term, ...]) -> Node:
+def weighted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node:
     """log of a sum of m * exp(e), m of either sign: shifted by the largest e that has m != 0."""
     operands: list[Node] = []
     for term in terms:
@@ -92,7 +100,7 @@ def weighted_terms(c: "Companions", node: Node, terms: tuple[Term, ...]) -> Node
     return c.build.elementwise("log_sum_terms", *operands)
 
 
-def mantissa_and_exponent(c: "Companions", term: Term, like: Node) -> tuple[Node, Node]:
+def mantissa_and_exponent(c: Companions, term: Term, like: Node) -> tuple[Node, Node]:
     """(m, e) with term = m * exp(e); factors that are sums give their largest exponent to e."""
     from stablegrad.rules.value import open_factors
 
@@ -102,7 +110,7 @@ def mantissa_and_exponent(c: "Companions", term: Term, like: Node) -> tuple[Node
     return m, _write(c, exponent, like)
 
 
-def inverse_hyperbolic(c: "Companions", node: Node, terms: tuple[Term, ...]) -> tuple[Node, Linear] | None:
+def inverse_hyperbolic(c: Companions, node: Node, terms: tuple[Term, ...]) -> tuple[Node, Linear] | None:
     """log(a + sqrt(a^2 + k)): asinh(a / sqrt k) + log(k)/2 for k > 0, acosh for k = -1."""
     if len(terms) != 2 or any(t.exponent for t in terms):
         return None
@@ -122,21 +130,23 @@ def inverse_hyperbolic(c: "Companions", node: Node, terms: tuple[Term, ...]) -> 
         if k == -1:
             return c.build.elementwise("stable_acosh", a), Linear()
         if k > 0:
-            scaled = c.build.elementwise("div", a, c.build.number(float(k) ** 0.5, node.dtype)) if k != 1 else a
+            scaled = (
+                c.build.elementwise("div", a, c.build.number(float(k) ** 0.5, node.dtype)) if k != 1 else a
+            )
             return c.build.elementwise("stable_asinh", scaled), Linear().with_log(k, HALF)
     return None
 
 
 def along_axes(
-    c: "Companions",
+    c: Companions,
     node: Node,
     core: Node,
     dims: tuple[int, ...],
-    times: Fraction,
+    times: Rational,
     rest: Linear,
     logs: list[Node],
     whole: Linear,
-) -> tuple[Linear, Node, Fraction, set[Node]]:
+) -> tuple[Linear, Node, Rational, set[Node]]:
     """times * log(sum along axes, laid along `dims`) + rest."""
     under, axes = c.reductions[core]
     r = under.exponent
@@ -157,30 +167,37 @@ def along_axes(
         summed = c.build.along("logsumexp_weighted", x, axes, weights)
     else:
         summed = c.build.along("logsumexp", x, axes)
-    return rest, arrange(c.graph, summed, node.shape, dims), times, ({partner} if partner is not None else set())
+    return (
+        rest,
+        arrange(c.graph, summed, node.shape, dims),
+        times,
+        ({partner} if partner is not None else set()),
+    )
 
 
-def _rest_node(c: "Companions", r: Linear) -> Node:
+def _rest_node(c: Companions, r: Linear) -> Node:
     """The exponent under a sum, in its own shape."""
     like = next(iter(r.parts))
     return _write(c, r, like)
 
 
 def _others_over_sum(
-    c: "Companions",
+    c: Companions,
     r: Linear,
     axes: tuple[int, ...],
     dims: tuple[int, ...],
     node: Node,
-    times: Fraction,
+    times: Rational,
     rest: Linear,
-) -> tuple[Linear, Node, Fraction, set[Node]] | None:
+) -> tuple[Linear, Node, Rational, set[Node]] | None:
     """log_sum_others(x) - logsumexp(x) is log(1 - softmax(x))."""
     for part in rest.parts:
         others, permutation = base_and_dims(c.graph, part)
         if others.op.name != "log_sum_others" or others.params != (axes,) or rest.parts[part] != -times:
             continue
-        kept = tuple(permutation[k] for k in range(len(others.shape)) if k not in axes and others.shape[k] != 1)
+        kept = tuple(
+            permutation[k] for k in range(len(others.shape)) if k not in axes and others.shape[k] != 1
+        )
         if c.linear(others.inputs[0]) == r and dims == kept:
             whole = c.build.keep("log_one_minus_softmax", others.inputs[0], axes)
             return rest.without(part), arrange(c.graph, whole, node.shape, permutation), -times, set()
@@ -188,7 +205,7 @@ def _others_over_sum(
 
 
 def _normaliser(
-    c: "Companions", core: Node, dims: tuple[int, ...], times: Fraction, logs: list[Node], whole: Linear
+    c: Companions, core: Node, dims: tuple[int, ...], times: Rational, logs: list[Node], whole: Linear
 ) -> Node | None:
     """log(sum exp r) with coefficient -times, where this is log(sum m exp r): together log(sum m softmax(r))."""
     under, axes = c.reductions[core]

@@ -8,11 +8,11 @@ that cancels best against the rest (`log(e^a + e^b) - a` is softplus(b - a)), a 
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import base_and_dims
 from stablegrad.graph.node import Node, moved_inputs
+from stablegrad.graph.rational import Rational, quotient
 from stablegrad.rules import log_of_sum, structure
 from stablegrad.rules.companions import constant_value
 from stablegrad.rules.forms import ONE, Linear, Term
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
 
 
-def exponential_of(c: "Companions", part: Node) -> tuple[Term, frozenset[Node]] | None:
+def exponential_of(c: Companions, part: Node) -> tuple[Term, frozenset[Node]] | None:
     from stablegrad.rules import scaled_answers
 
     return scaled_answers.exponential_of(c, part)
 
 
-def log_of(c: "Companions", node: Node) -> tuple[Linear, frozenset[Node]]:
+def log_of(c: Companions, node: Node) -> tuple[Linear, frozenset[Node]]:
     """log(node) as a formal sum, and what must not be negative for it to hold."""
     term, guards = c.single(node)
     return log_of_term(c, term, node), guards
 
 
-def log_of_term(c: "Companions", term: Term, like: Node) -> Linear:
+def log_of_term(c: Companions, term: Term, like: Node) -> Linear:
     if not term.coefficient:
-        return Linear({log_node(c, c.build.full(Fraction(0), like)): ONE})
+        return Linear({log_node(c, c.build.full(0, like)): ONE})
     term = joined_signs(c, term)
     out = term.exponent
     if term.coefficient < 0:  # every factor is known to be nonnegative: log of a negative number
@@ -50,11 +50,11 @@ def log_of_term(c: "Companions", term: Term, like: Node) -> Linear:
     return out
 
 
-def log_node(c: "Companions", node: Node) -> Node:
+def log_node(c: Companions, node: Node) -> Node:
     return c.build.elementwise("log", node)
 
 
-def expanded(c: "Companions", linear: Linear) -> tuple[Linear, frozenset[Node]]:
+def expanded(c: Companions, linear: Linear) -> tuple[Linear, frozenset[Node]]:
     """Every logarithm in the sum replaced by the companion of its argument."""
     out = Linear(constant=linear.constant, logs=linear.logs)
     guards: frozenset[Node] = frozenset()
@@ -68,13 +68,13 @@ def expanded(c: "Companions", linear: Linear) -> tuple[Linear, frozenset[Node]]:
     return out, guards
 
 
-def write_log(c: "Companions", node: Node) -> tuple[Node, frozenset[Node]]:
+def write_log(c: Companions, node: Node) -> tuple[Node, frozenset[Node]]:
     """log(node) as nodes."""
     linear, guards = log_of(c, node)
     return write_linear(c, linear, node), guards
 
 
-def write_linear(c: "Companions", linear: Linear, like: Node) -> Node:
+def write_linear(c: Companions, linear: Linear, like: Node) -> Node:
     """A formal sum as nodes of the shape and dtype of `like`; its logarithms are companions already (`expanded`)."""
     pieces: list[Node] = []
     linear = _grouped_moves(c, linear, pieces, like)
@@ -90,14 +90,14 @@ def write_linear(c: "Companions", linear: Linear, like: Node) -> Node:
     return _written_sum(c, rest, pieces, like)
 
 
-def _reduction_under(c: "Companions", node: Node) -> tuple[Node, tuple[int, ...]] | None:
+def _reduction_under(c: Companions, node: Node) -> tuple[Node, tuple[int, ...]] | None:
     core, dims = base_and_dims(c.graph, node)
     return (core, dims) if core in c.reductions else None
 
 
 def _write_one_log(
-    c: "Companions", part: Node, times: Fraction, rest: Linear, logs: list[Node], whole: Linear, like: Node
-) -> tuple[Linear, Node, Fraction, set[Node]]:
+    c: Companions, part: Node, times: Rational, rest: Linear, logs: list[Node], whole: Linear, like: Node
+) -> tuple[Linear, Node, Rational, set[Node]]:
     """(what remains of the sum, a node, its coefficient, other logarithms that it took with it)."""
     node = part.inputs[0]
     under = _reduction_under(c, node)
@@ -111,9 +111,9 @@ def _write_one_log(
     return rest, (other if other is not None else part), times, set()
 
 
-def _grouped_moves(c: "Companions", linear: Linear, pieces: list[Node], like: Node) -> Linear:
+def _grouped_moves(c: Companions, linear: Linear, pieces: list[Node], like: Node) -> Linear:
     """Parts under the same moving operation are written under it once, where a logarithm is among them."""
-    groups: dict[tuple, list[tuple[Node, Node, Fraction, bool]]] = {}
+    groups: dict[tuple, list[tuple[Node, Node, Rational, bool]]] = {}
     for part, times in linear.parts.items():
         is_log = part.op.name == "log"
         outer = part.inputs[0] if is_log else part
@@ -136,28 +136,25 @@ def _grouped_moves(c: "Companions", linear: Linear, pieces: list[Node], like: No
     return Linear({p: k for p, k in linear.parts.items() if p not in taken}, linear.constant, linear.logs)
 
 
-def _worth_moving(c: "Companions", source: Node) -> bool:
+def _worth_moving(c: Companions, source: Node) -> bool:
     return not c.trivial(source) or c.terms_of(source) is not None or structure.has_structure(c, source)
 
 
-def _written_sum(c: "Companions", rest: Linear, pieces: list[Node], like: Node) -> Node:
+def _written_sum(c: Companions, rest: Linear, pieces: list[Node], like: Node) -> Node:
     """The remaining parts, reusing sums that the program has already, then the pieces."""
     build, out = c.build, []
     parts = dict(rest.parts)
-    constant = rest
-    for part in sorted(rest.parts, key=lambda n: n.order):
-        for known, node in c.known_sums(part):
-            if part not in parts or node.shape != like.shape or known.constant or known.logs:
-                continue
-            ratio = parts[part] / known.parts[part]
-            if len(known.parts) > 1 or ratio in (1, -1):
-                if all(parts.get(n) == ratio * k for n, k in known.parts.items()):
-                    out.append(build.scale(node, ratio))
-                    for n in known.parts:
-                        del parts[n]
+    if len(parts) > 1 or any(k not in (1, -1) for k in parts.values()):
+        for part in sorted(rest.parts, key=lambda n: n.order):
+            found = _known_sum(c, part, parts, like) if part in parts else None
+            if found is not None:
+                known, node, ratio = found
+                out.append(build.scale(node, ratio))
+                for n in known.parts:
+                    del parts[n]
     out += [build.scale(n, k) for n, k in sorted(parts.items(), key=lambda item: item[0].order)]
     out += pieces
-    number = constant_value(Linear(constant=constant.constant, logs=constant.logs))
+    number = constant_value(rest)
     out.sort(key=lambda n: n.op.name == "neg")  # a - b rather than -b + a
     if not out:
         return build.full(number, like)
@@ -165,8 +162,21 @@ def _written_sum(c: "Companions", rest: Linear, pieces: list[Node], like: Node) 
     return build.add(total, build.number(number, like.dtype)) if number else total
 
 
-def log_term_linear(c: "Companions", term: Term, like: Node) -> Linear:
+def log_term_linear(c: Companions, term: Term, like: Node) -> Linear:
     """log|term| for a term whose factors are nonnegative."""
     return log_of_term(c, Term(abs(term.coefficient), term.factors, term.exponent), like)
 
 
+def _known_sum(
+    c: Companions, part: Node, parts: dict[Node, Rational], like: Node
+) -> tuple[Linear, Node, Rational] | None:
+    """A captured node that is a multiple of some of the parts, `part` among them."""
+    for known, node in c.known_sums(part):
+        if node.shape != like.shape or not known.parts.keys() <= parts.keys():
+            continue
+        ratio = quotient(parts[part], known.parts[part])
+        if len(known.parts) == 1 and ratio not in (1, -1):
+            continue
+        if all(parts[n] == ratio * k for n, k in known.parts.items()):
+            return known, node, ratio
+    return None

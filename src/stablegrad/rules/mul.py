@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from stablegrad.facts.reach import EXPONENTIAL, LOGARITHM, QUOTIENT
 from stablegrad.graph.node import Node, literal_number
+from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.forms import Linear
 from stablegrad.rules.hazards import bounded, has_exponential
-from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.logarithm import expanded, log_of, write_linear
 from stablegrad.rules.rule import Rewritten, rule
 from stablegrad.rules.value import write_scaled
@@ -33,7 +33,9 @@ def product_with_logarithm(c: Companions, node: Node) -> Rewritten | None:
         if number == 0:
             return Rewritten(c.build.elementwise("times_log", c.build.full(number, node), logarithm),
                              "0 * log(0) is 0")  # fmt: skip
-        return Rewritten(c.build.elementwise("times_log", other, logarithm), "0 * log(0) is 0, in value and gradient")
+        return Rewritten(
+            c.build.elementwise("times_log", other, logarithm), "0 * log(0) is 0, in value and gradient"
+        )
     return None
 
 
@@ -68,7 +70,9 @@ def _times_own_logarithm(c: Companions, other: Node, logarithm: Node, node: Node
         return None
     exponent = write_linear(c, own, node)
     factor = exponent if whole == own else logarithm
-    return Rewritten(c.build.elementwise("mul_exp", factor, exponent), "p * log(p) has the limit 0 where p is 0")
+    return Rewritten(
+        c.build.elementwise("mul_exp", factor, exponent), "p * log(p) has the limit 0 where p is 0"
+    )
 
 
 @rule("mul")
@@ -106,5 +110,3 @@ def product_that_cancels(c: Companions, node: Node) -> Rewritten | None:
         return None
     written = write_scaled(c, c.scaled(node), node)
     return None if written is node else Rewritten(written, "a factor is divided out and multiplied in again")
-
-

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node
+from stablegrad.graph.rational import Rational, integer_power
 from stablegrad.rules.forms import ONE, Term
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
 
 
-def power_of_term(c: "Companions", term: Term, power: Fraction) -> Term | None:
+def power_of_term(c: Companions, term: Term, power: Rational) -> Term | None:
     """term ** power, or None where no formal answer is safe.
 
     (u**2)**0.5 is |u|, and (u v)**0.5 with u and v both negative is finite: factors of unknown sign are joined into
@@ -24,7 +24,7 @@ def power_of_term(c: "Companions", term: Term, power: Fraction) -> Term | None:
         return None
     if power.denominator == 1:
         factors = {n: p * power for n, p in term.factors.items()}
-        return Term(_integer(term.coefficient, power), factors, term.exponent.scaled(power))
+        return Term(integer_power(term.coefficient, int(power)), factors, term.exponent.scaled(power))
     term = joined_signs(c, term)
     if term.coefficient < 0:
         return None
@@ -33,12 +33,12 @@ def power_of_term(c: "Companions", term: Term, power: Fraction) -> Term | None:
         base = node
         if _is_even(p) and not _is_even(p * power) and not c.facts.nonnegative(node):
             base = c.build.elementwise("abs", node)
-        factors[base] = factors.get(base, Fraction(0)) + p * power
+        factors[base] = factors.get(base, 0) + p * power
     exponent = term.exponent.scaled(power).with_log(term.coefficient, power)
     return Term(ONE, factors, exponent)
 
 
-def joined_signs(c: "Companions", term: Term) -> Term:
+def joined_signs(c: Companions, term: Term) -> Term:
     """The same term with at most one factor of unknown sign, and the sign of the coefficient in it."""
     unknown = {n: p for n, p in term.factors.items() if not _sign_known(c, n, p)}
     if not unknown or (len(unknown) == 1 and term.coefficient > 0):
@@ -50,13 +50,9 @@ def joined_signs(c: "Companions", term: Term) -> Term:
     return Term(abs(term.coefficient), known, term.exponent)
 
 
-def _sign_known(c: "Companions", node: Node, power: Fraction) -> bool:
+def _sign_known(c: Companions, node: Node, power: Rational) -> bool:
     return c.facts.nonnegative(node) or _is_even(power) or power.denominator != 1
 
 
-def _is_even(power: Fraction) -> bool:
+def _is_even(power: Rational) -> bool:
     return power.denominator == 1 and power.numerator % 2 == 0
-
-
-def _integer(number: Fraction, power: Fraction) -> Fraction:
-    return number ** int(power)

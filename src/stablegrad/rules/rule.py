@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node
 
@@ -34,7 +35,7 @@ def rule(*roots: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def guarded(c: "Companions", node: Node, guards: frozenset[Node]) -> Node:
+def guarded(c: Companions, node: Node, guards: frozenset[Node]) -> Node:
     """`node`, NaN wherever one of `guards` is negative."""
     for guard in sorted(guards, key=lambda n: n.order):
         node = c.build.elementwise("require", node, guard)

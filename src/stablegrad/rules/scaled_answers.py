@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import constant_along
 from stablegrad.graph.node import Node, literal_number, moved_inputs
+from stablegrad.graph.rational import Rational, quotient
 from stablegrad.rules import companions as _companions
 from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.differences import simplified_sum
@@ -21,14 +23,14 @@ if TYPE_CHECKING:
 LOG_2 = Fraction("0.69314718055994530941723212145817656807550013436025525412068")
 
 
-def _scaled(terms: list[Term], *guards: frozenset[Node]) -> "Scaled":
+def _scaled(terms: list[Term], *guards: frozenset[Node]) -> Scaled:
     return _companions.Scaled(tuple(terms), frozenset().union(*guards))
 
 
 # -- exponentials -----------------------------------------------------------------------------------------------------
 
 
-def exponential(c: "Companions", exponent: Linear) -> "Scaled":
+def exponential(c: Companions, exponent: Linear) -> Scaled:
     """exp of a formal sum: logarithms in it become factors."""
     term, guards = Term(exponent=Linear(constant=exponent.constant, logs=exponent.logs)), frozenset()
     for part, times in exponent.parts.items():
@@ -44,7 +46,7 @@ def exponential(c: "Companions", exponent: Linear) -> "Scaled":
     return _scaled([term], guards)
 
 
-def exponential_of(c: "Companions", part: Node) -> tuple[Term, frozenset[Node]] | None:
+def exponential_of(c: Companions, part: Node) -> tuple[Term, frozenset[Node]] | None:
     """exp(part) as a term where `part` is a logarithm, also moved, joined with others or selected; else None."""
     argument = log_argument(c, part)
     if argument is not None:
@@ -61,7 +63,7 @@ def exponential_of(c: "Companions", part: Node) -> tuple[Term, frozenset[Node]] 
     return _joined(c, part, data, answers)
 
 
-def _exponential_of_sum(c: "Companions", node: Node) -> tuple[Term, frozenset[Node]] | None:
+def _exponential_of_sum(c: Companions, node: Node) -> tuple[Term, frozenset[Node]] | None:
     """exp(node) where its formal sum holds a logarithm, else None."""
     linear = c.linear(node)
     if not any(exponential_of(c, p) is not None for p in linear.parts):
@@ -70,7 +72,7 @@ def _exponential_of_sum(c: "Companions", node: Node) -> tuple[Term, frozenset[No
     return scaled.terms[0], scaled.guards
 
 
-def _argument(c: "Companions", u: Node) -> tuple[Term, frozenset[Node]]:
+def _argument(c: Companions, u: Node) -> tuple[Term, frozenset[Node]]:
     """u as the result of exp(log(u)): NaN where u < 0."""
     if c.facts.nonnegative(u):
         return c.single(u)
@@ -80,7 +82,9 @@ def _argument(c: "Companions", u: Node) -> tuple[Term, frozenset[Node]]:
     return term, guards | {u}
 
 
-def _joined(c: "Companions", part: Node, data: tuple[int, ...], answers: list) -> tuple[Term, frozenset[Node]] | None:
+def _joined(
+    c: Companions, part: Node, data: tuple[int, ...], answers: list
+) -> tuple[Term, frozenset[Node]] | None:
     """exp of joined pieces: the mantissas joined, the exponents joined."""
     mantissas, exponents = {}, {}
     for k, answer in zip(data, answers):
@@ -100,21 +104,21 @@ def _joined(c: "Companions", part: Node, data: tuple[int, ...], answers: list) -
     return term, frozenset()
 
 
-def _exp(c: "Companions", node: Node) -> "Scaled":
+def _exp(c: Companions, node: Node) -> Scaled:
     return exponential(c, c.linear(node.inputs[0]))
 
 
-def _exp2(c: "Companions", node: Node) -> "Scaled":
+def _exp2(c: Companions, node: Node) -> Scaled:
     return exponential(c, c.linear(node.inputs[0]).scaled(LOG_2))
 
 
-def _expm1(c: "Companions", node: Node) -> "Scaled":
+def _expm1(c: Companions, node: Node) -> Scaled:
     inner = _exp(c, node)
     return _scaled([*inner.terms, Term(-ONE)], inner.guards)
 
 
-def _two_exponentials(sign: Fraction) -> Callable[["Companions", Node], "Scaled"]:
-    def answer(c: "Companions", node: Node) -> "Scaled":
+def _two_exponentials(sign: Rational) -> Callable[[Companions, Node], Scaled]:
+    def answer(c: Companions, node: Node) -> Scaled:
         up = exponential(c, c.linear(node.inputs[0]))
         down = exponential(c, c.linear(node.inputs[0]).scaled(-ONE))
         return _scaled([up.terms[0].scaled(HALF), down.terms[0].scaled(sign * HALF)], up.guards, down.guards)
@@ -122,21 +126,21 @@ def _two_exponentials(sign: Fraction) -> Callable[["Companions", Node], "Scaled"
     return answer
 
 
-def _one_plus_exp(c: "Companions", x: Linear, sign: Fraction, like: Node) -> tuple[Term, frozenset[Node]]:
+def _one_plus_exp(c: Companions, x: Linear, sign: Rational, like: Node) -> tuple[Term, frozenset[Node]]:
     """1 + sign * exp(x) as one term."""
     inner = exponential(c, x)
     return c.from_terms([Term(ONE), inner.terms[0].scaled(sign)], like), inner.guards
 
 
-def _logistic(c: "Companions", node: Node) -> "Scaled":
+def _logistic(c: Companions, node: Node) -> Scaled:
     below, guards = _one_plus_exp(c, c.linear(node.inputs[0]).scaled(-ONE), ONE, node)
     inverse = power_of_term(c, below, -ONE)
     return _scaled([inverse], guards) if inverse is not None else _scaled([Term(factors={node: ONE})])
 
 
-def _tanh(c: "Companions", node: Node) -> "Scaled | None":
+def _tanh(c: Companions, node: Node) -> Scaled | None:
     """(1 - exp(-2x)) / (1 + exp(-2x))."""
-    minus_2x = c.linear(node.inputs[0]).scaled(Fraction(-2))
+    minus_2x = c.linear(node.inputs[0]).scaled(-2)
     above, guards = _one_plus_exp(c, minus_2x, -ONE, node)
     below, _ = _one_plus_exp(c, minus_2x, ONE, node)
     inverse = power_of_term(c, below, -ONE)
@@ -146,13 +150,13 @@ def _tanh(c: "Companions", node: Node) -> "Scaled | None":
 # -- arithmetic -------------------------------------------------------------------------------------------------------
 
 
-def _neg(c: "Companions", node: Node) -> "Scaled":
+def _neg(c: Companions, node: Node) -> Scaled:
     inner = c.scaled(node.inputs[0])
     return _scaled([t.scaled(-ONE) for t in inner.terms], inner.guards)
 
 
-def _added(sign: Fraction) -> Callable[["Companions", Node], "Scaled | None"]:
-    def answer(c: "Companions", node: Node) -> "Scaled | None":
+def _added(sign: Rational) -> Callable[[Companions, Node], Scaled | None]:
+    def answer(c: Companions, node: Node) -> Scaled | None:
         left, right = (c.scaled(i) for i in node.inputs)
         terms = [*left.terms, *(t.scaled(sign) for t in right.terms)]
         if not any(t.exponent or t.is_number() or len(t.factors) > 1 or not _plain(c, t) for t in terms):
@@ -165,11 +169,11 @@ def _added(sign: Fraction) -> Callable[["Companions", Node], "Scaled | None"]:
     return answer
 
 
-def _plain(c: "Companions", term: Term) -> bool:
+def _plain(c: Companions, term: Term) -> bool:
     return all(c.trivial(f) and c.terms_of(f) is None for f in term.factors)
 
 
-def _mul(c: "Companions", node: Node) -> "Scaled":
+def _mul(c: Companions, node: Node) -> Scaled:
     for number, other in ((0, 1), (1, 0)):
         value = literal_number(node.inputs[number])
         if value is not None:
@@ -179,11 +183,11 @@ def _mul(c: "Companions", node: Node) -> "Scaled":
     return _scaled([left.times(right)], g, h)
 
 
-def _div(c: "Companions", node: Node) -> "Scaled | None":
+def _div(c: Companions, node: Node) -> Scaled | None:
     value = literal_number(node.inputs[1])
     if value:
         inner = c.scaled(node.inputs[0])
-        return _scaled([t.scaled(1 / value) for t in inner.terms], inner.guards)
+        return _scaled([t.scaled(quotient(1, value)) for t in inner.terms], inner.guards)
     (above, g), (below, h) = (c.single(i) for i in node.inputs)
     if not below.coefficient:
         return None
@@ -191,9 +195,9 @@ def _div(c: "Companions", node: Node) -> "Scaled | None":
     return None if inverse is None else _scaled([above.times(inverse)], g, h)
 
 
-def _power(number: Fraction | None) -> Callable[["Companions", Node], "Scaled | None"]:
-    def answer(c: "Companions", node: Node) -> "Scaled | None":
-        power = Fraction(node.params[0]) if number is None else number
+def _power(number: Rational | None) -> Callable[[Companions, Node], Scaled | None]:
+    def answer(c: Companions, node: Node) -> Scaled | None:
+        power = node.params[0] if number is None else number
         term, guards = c.single(node.inputs[0])
         raised = power_of_term(c, term, power)
         return None if raised is None else _scaled([raised], guards)
@@ -201,12 +205,12 @@ def _power(number: Fraction | None) -> Callable[["Companions", Node], "Scaled | 
     return answer
 
 
-def _pow(c: "Companions", node: Node) -> "Scaled | None":
+def _pow(c: Companions, node: Node) -> Scaled | None:
     power = literal_number(node.inputs[1])
     return None if power is None else _power(power)(c, node)
 
 
-def _abs(c: "Companions", node: Node) -> "Scaled | None":
+def _abs(c: Companions, node: Node) -> Scaled | None:
     inner = c.scaled(node.inputs[0])
     if c.facts.nonnegative(node.inputs[0]):
         return inner
@@ -215,7 +219,7 @@ def _abs(c: "Companions", node: Node) -> "Scaled | None":
     term = inner.terms[0]
     if not term.exponent:
         return None
-    factors: dict[Node, Fraction] = {}
+    factors: dict[Node, Rational] = {}
     for factor, power in term.factors.items():
         even = power.denominator == 1 and power.numerator % 2 == 0
         known = even or power.denominator != 1 or c.facts.nonnegative(factor)
@@ -226,7 +230,7 @@ def _abs(c: "Companions", node: Node) -> "Scaled | None":
 # -- moving -----------------------------------------------------------------------------------------------------------
 
 
-def _moved(c: "Companions", node: Node) -> "Scaled | None":
+def _moved(c: Companions, node: Node) -> Scaled | None:
     if moved_inputs(node) != (0,) or c.trivial(node.inputs[0]):
         return None
     inner = c.scaled(node.inputs[0])
@@ -236,7 +240,7 @@ def _moved(c: "Companions", node: Node) -> "Scaled | None":
     return _scaled([t for t, _ in moved], *(g for _, g in moved))
 
 
-def _cast(c: "Companions", node: Node) -> "Scaled | None":
+def _cast(c: Companions, node: Node) -> Scaled | None:
     from stablegrad.rules.linear_answers import widens
 
     if not widens(node) or c.trivial(node.inputs[0]):
@@ -248,12 +252,14 @@ def _cast(c: "Companions", node: Node) -> "Scaled | None":
 
     terms = []
     for t in inner.terms:
-        exponent = Linear({cast(p): k for p, k in t.exponent.parts.items()}, t.exponent.constant, t.exponent.logs)
+        exponent = Linear(
+            {cast(p): k for p, k in t.exponent.parts.items()}, t.exponent.constant, t.exponent.logs
+        )
         terms.append(Term(t.coefficient, {cast(p): k for p, k in t.factors.items()}, exponent))
     return _scaled(terms, frozenset(map(cast, inner.guards)))
 
 
-def _select(c: "Companions", node: Node) -> "Scaled | None":
+def _select(c: Companions, node: Node) -> Scaled | None:
     """A mask over an exponential: its exponent is -inf where the mask gives 0."""
     if len(node.inputs) != 3 or node.dtype is None:
         return None
@@ -277,9 +283,7 @@ def _select(c: "Companions", node: Node) -> "Scaled | None":
         return None
     if not any(s.terms[0].exponent for s in both) or any(s.terms[0].coefficient <= 0 for s in both):
         return None
-    exponents = [
-        c.raw_linear(s.terms[0].exponent.with_log(s.terms[0].coefficient), node) for s in both
-    ]
+    exponents = [c.raw_linear(s.terms[0].exponent.with_log(s.terms[0].coefficient), node) for s in both]
     selected = c.graph.node("select", (which, *exponents), (), node.shape, node.dtype)
     return _scaled([Term(exponent=Linear({selected: ONE}))])
 
@@ -287,7 +291,7 @@ def _select(c: "Companions", node: Node) -> "Scaled | None":
 # -- along axes ---------------------------------------------------------------------------------------------------------
 
 
-def split_along(c: "Companions", term: Term, axes: tuple[int, ...]) -> tuple[Term, Term]:
+def split_along(c: Companions, term: Term, axes: tuple[int, ...]) -> tuple[Term, Term]:
     """(what is constant along `axes`, the rest); the first still has those axes."""
     still = {n: k for n, k in term.factors.items() if constant_along(n, axes)}
     moving = {n: k for n, k in term.factors.items() if n not in still}
@@ -297,15 +301,17 @@ def split_along(c: "Companions", term: Term, axes: tuple[int, ...]) -> tuple[Ter
     return Term(term.coefficient, still, constant), Term(factors=moving, exponent=Linear(moving_e))
 
 
-def drop_term(c: "Companions", term: Term, axes: tuple[int, ...]) -> Term:
+def drop_term(c: Companions, term: Term, axes: tuple[int, ...]) -> Term:
     """A term that is constant along `axes`, without them."""
     exponent = Linear(
-        {c.build.drop(n, axes): k for n, k in term.exponent.parts.items()}, term.exponent.constant, term.exponent.logs
+        {c.build.drop(n, axes): k for n, k in term.exponent.parts.items()},
+        term.exponent.constant,
+        term.exponent.logs,
     )
     return Term(term.coefficient, {c.build.drop(n, axes): k for n, k in term.factors.items()}, exponent)
 
 
-def _reduce_sum(c: "Companions", node: Node) -> "Scaled | None":
+def _reduce_sum(c: Companions, node: Node) -> Scaled | None:
     (axes,) = node.params
     inner = node.inputs[0]
     if c.trivial(inner):
@@ -320,7 +326,7 @@ def _reduce_sum(c: "Companions", node: Node) -> "Scaled | None":
         outside, rest = split_along(c, term, axes)
         outside = drop_term(c, outside, axes)
         if not rest.factors and not rest.exponent:
-            terms.append(outside.scaled(Fraction(count)))
+            terms.append(outside.scaled(count))
             continue
         virtual = c.build.along("reduce_sum", c.raw_term(rest, inner), axes)
         if rest.exponent:
@@ -329,14 +335,14 @@ def _reduce_sum(c: "Companions", node: Node) -> "Scaled | None":
     return _scaled(collect(terms))
 
 
-def _dot_general(c: "Companions", node: Node) -> "Scaled | None":
+def _dot_general(c: Companions, node: Node) -> Scaled | None:
     """Rows of either operand scaled by their largest exponent, then the engine's own product."""
     from stablegrad.rules.contraction import scaled_contraction
 
     return scaled_contraction(c, node)
 
 
-SCALED_ANSWERS: dict[str, Callable[["Companions", Node], "Scaled | None"]] = {
+SCALED_ANSWERS: dict[str, Callable[[Companions, Node], Scaled | None]] = {
     "exp": _exp,
     "exp2": _exp2,
     "expm1": _expm1,
@@ -350,7 +356,7 @@ SCALED_ANSWERS: dict[str, Callable[["Companions", Node], "Scaled | None"]] = {
     "mul": _mul,
     "div": _div,
     "integer_pow": _power(None),
-    "square": _power(Fraction(2)),
+    "square": _power(2),
     "sqrt": _power(HALF),
     "rsqrt": _power(-HALF),
     "pow": _pow,

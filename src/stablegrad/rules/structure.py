@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
 
@@ -10,23 +11,23 @@ if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
 
 
-def log_by_structure(c: "Companions", node: Node) -> Node | None:
+def log_by_structure(c: Companions, node: Node) -> Node | None:
     """log(node) written through the operation of `node`, or None where that gains nothing."""
     rule = BY_STRUCTURE.get(node.op.name)
     return rule(c, node) if rule is not None else None
 
 
-def has_structure(c: "Companions", node: Node) -> bool:
+def has_structure(c: Companions, node: Node) -> bool:
     """True if the logarithm of `node` can be written without computing `node`."""
     return node.op.name in BY_STRUCTURE and log_by_structure(c, node) is not None
 
 
-def gains(c: "Companions", node: Node) -> bool:
+def gains(c: Companions, node: Node) -> bool:
     """True if something better than log(node) is known."""
     return not c.trivial(node) or c.terms_of(node) is not None or has_structure(c, node)
 
 
-def _log(c: "Companions", node: Node) -> Node | None:
+def _log(c: Companions, node: Node) -> Node | None:
     """log(node) without a guard, or None."""
     from stablegrad.rules.logarithm import write_log
 
@@ -45,7 +46,7 @@ def _log_number(x: float) -> float:
     return math.log(x) if x > 0 else (-math.inf if x == 0 else math.nan)
 
 
-def _monotone(c: "Companions", node: Node) -> Node | None:
+def _monotone(c: Companions, node: Node) -> Node | None:
     """log max(a, b) = max(log a, log b), also min and clamp, where every operand is nonnegative or the larger one."""
     operands = node.inputs
     if not any(gains(c, i) for i in operands) or not all(c.facts.nonnegative(i) for i in operands):
@@ -56,7 +57,7 @@ def _monotone(c: "Companions", node: Node) -> Node | None:
     return c.graph.node(node.op.name, logs, node.params, node.shape, node.dtype)  # type: ignore[arg-type]
 
 
-def _clamp(c: "Companions", node: Node) -> Node | None:
+def _clamp(c: Companions, node: Node) -> Node | None:
     low, x, high = node.inputs
     if not gains(c, x) or not c.facts.nonnegative(x) or not c.facts.positive(high):
         return None
@@ -66,14 +67,14 @@ def _clamp(c: "Companions", node: Node) -> Node | None:
     return c.graph.node("clamp", logs, node.params, node.shape, node.dtype)  # type: ignore[arg-type]
 
 
-def _extreme(c: "Companions", node: Node) -> Node | None:
+def _extreme(c: Companions, node: Node) -> Node | None:
     (inner,) = node.inputs
     if not gains(c, inner) or not c.facts.nonnegative(inner):
         return None
     return c.graph.node(node.op.name, (_log(c, inner),), node.params, node.shape, node.dtype)  # type: ignore[arg-type]
 
 
-def _product(c: "Companions", node: Node) -> Node | None:
+def _product(c: Companions, node: Node) -> Node | None:
     """log of a product along axes is the sum of logs; of plain values, with the signs multiplied out."""
     (inner,) = node.inputs
     if c.facts.nonnegative(inner):
@@ -83,21 +84,21 @@ def _product(c: "Companions", node: Node) -> Node | None:
     return c.build.along("log_abs_product", inner, node.params[0])
 
 
-def _cumulative_product(c: "Companions", node: Node) -> Node | None:
+def _cumulative_product(c: Companions, node: Node) -> Node | None:
     (inner,) = node.inputs
     if not c.facts.nonnegative(inner):
         return None
     return c.graph.node("cumsum", (_log(c, inner),), node.params, node.shape, node.dtype)  # type: ignore[arg-type]
 
 
-def _cumulative_sum(c: "Companions", node: Node) -> Node | None:
+def _cumulative_sum(c: Companions, node: Node) -> Node | None:
     (inner,) = node.inputs
     if not gains(c, inner) or not c.facts.nonnegative(inner):
         return None
     return c.graph.node("cumlogsumexp", (_log(c, inner),), node.params, node.shape, node.dtype)  # type: ignore[arg-type]
 
 
-def _select(c: "Companions", node: Node) -> Node | None:
+def _select(c: Companions, node: Node) -> Node | None:
     which, *cases = node.inputs
     if not any(gains(c, i) for i in cases):
         return None
@@ -105,7 +106,7 @@ def _select(c: "Companions", node: Node) -> Node | None:
     return c.graph.node("select", (which, *logs), node.params, node.shape, node.dtype)  # type: ignore[arg-type]
 
 
-def _move(c: "Companions", node: Node) -> Node | None:
+def _move(c: Companions, node: Node) -> Node | None:
     data = moved_inputs(node)
     if not data or not any(gains(c, node.inputs[k]) for k in data):
         return None
@@ -114,18 +115,18 @@ def _move(c: "Companions", node: Node) -> Node | None:
     return c.build.move_like(node, {k: _log(c, node.inputs[k]) for k in data})  # type: ignore[misc]
 
 
-def _cast(c: "Companions", node: Node) -> Node | None:
+def _cast(c: Companions, node: Node) -> Node | None:
     (inner,) = node.inputs
     if not is_float(inner.dtype) or not gains(c, inner):
         return None
     return c.graph.node("cast", (_log(c, inner),), (), node.shape, node.dtype)  # type: ignore[arg-type]
 
 
-def _erfc(c: "Companions", node: Node) -> Node:
+def _erfc(c: Companions, node: Node) -> Node:
     return c.build.elementwise("log_erfc", node.inputs[0])
 
 
-BY_STRUCTURE: dict[str, Callable[["Companions", Node], Node | None]] = {
+BY_STRUCTURE: dict[str, Callable[[Companions, Node], Node | None]] = {
     "max": _monotone,
     "min": _monotone,
     "clamp": _clamp,

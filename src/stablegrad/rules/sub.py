@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from stablegrad.facts.reach import EXPONENTIAL, LOGARITHM
 from stablegrad.graph.node import Node, literal_number
+from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.composites import with_composites
 from stablegrad.rules.forms import Term, collect
 from stablegrad.rules.hazards import safely_positive
-from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.logarithm import expanded, write_linear
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.value import write_difference, write_scaled
@@ -40,7 +40,9 @@ def _opposes(node: Node) -> bool:
     number = literal_number(node)
     if number is not None:
         return number < 0
-    return node.op.name in ("sub", "neg") or (node.op.name in ("mul", "div") and any(map(_opposes, node.inputs)))
+    return node.op.name in ("sub", "neg") or (
+        node.op.name in ("mul", "div") and any(map(_opposes, node.inputs))
+    )
 
 
 def _naive_terms(c: Companions, node: Node) -> list[Term]:

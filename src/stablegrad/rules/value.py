@@ -8,11 +8,11 @@ shifted sum, or a softmax where its own entries stand above it.
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node, moved_inputs
+from stablegrad.graph.rational import Rational, quotient, rational
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 LARGE = 60.0  # |exponent| up to which exp neither overflows nor underflows in float32
 
 
-def write_scaled(c: "Companions", scaled: "Scaled", like: Node) -> Node:
+def write_scaled(c: Companions, scaled: Scaled, like: Node) -> Node:
     """The value of a sum of terms, NaN where a guard is negative."""
     if not scaled.terms:
-        out = c.build.full(Fraction(0), like)
+        out = c.build.full(0, like)
     else:
         out = write_terms(c, list(scaled.terms), like)
     for guard in scaled.guards:
@@ -32,7 +32,7 @@ def write_scaled(c: "Companions", scaled: "Scaled", like: Node) -> Node:
     return out
 
 
-def write_terms(c: "Companions", terms: list[Term], like: Node) -> Node:
+def write_terms(c: Companions, terms: list[Term], like: Node) -> Node:
     if len(terms) == 2:
         difference = write_difference(c, terms, like)
         if difference is not None:
@@ -40,22 +40,22 @@ def write_terms(c: "Companions", terms: list[Term], like: Node) -> Node:
     return c.build.total([write_term(c, t, like) for t in terms])
 
 
-def write_difference(c: "Companions", terms: list[Term], like: Node) -> Node | None:
+def write_difference(c: Companions, terms: list[Term], like: Node) -> Node | None:
     """a e^x - b e^y as a multiple of expm1, where one of the two is a number; else None."""
     plus, minus = sorted(terms, key=lambda t: t.coefficient < 0)
     if plus.coefficient <= 0 or minus.coefficient >= 0 or plus.factors or minus.factors:
         return None
     for base, other, sign in ((minus, plus, ONE), (plus, minus, -ONE)):
         if base.is_number():
-            ratio = abs(other.coefficient / base.coefficient)
+            ratio = abs(quotient(other.coefficient, base.coefficient))
             z = _write(c, other.exponent.with_log(ratio), like)
             return c.build.scale(c.build.elementwise("stable_expm1", z), sign * abs(base.coefficient))
     return None
 
 
-def write_term(c: "Companions", term: Term, like: Node) -> Node:
+def write_term(c: Companions, term: Term, like: Node) -> Node:
     coefficient, exponent = term.coefficient, term.exponent
-    factors: dict[Node, Fraction] = dict(term.factors)
+    factors: dict[Node, Rational] = dict(term.factors)
     pieces: list[Node] = []
     for pattern in (_relative_expm1, _tanh, _softmax):
         found = pattern(c, factors, exponent, like)
@@ -77,7 +77,9 @@ def write_term(c: "Companions", term: Term, like: Node) -> Node:
     return _assembled(c, coefficient, pieces, exponent, like)
 
 
-def _assembled(c: "Companions", coefficient: Fraction, pieces: list[Node], exponent: Linear, like: Node) -> Node:
+def _assembled(
+    c: Companions, coefficient: Rational, pieces: list[Node], exponent: Linear, like: Node
+) -> Node:
     build = c.build
     product: Node | None = None
     for piece in pieces:
@@ -86,7 +88,7 @@ def _assembled(c: "Companions", coefficient: Fraction, pieces: list[Node], expon
         number = float(coefficient) * math.exp(_safe(exponent)) if exponent else coefficient
         if product is None:
             return build.full(number, like)
-        return build.scale(product, Fraction(number) if math.isfinite(number) else Fraction(0))
+        return build.scale(product, rational(number) if math.isfinite(number) else 0)
     written = _write(c, exponent, like)
     if product is None:
         return build.scale(build.elementwise("exp", written), coefficient)
@@ -102,13 +104,13 @@ def _safe(exponent: Linear) -> float:
     return min(float(constant_value(exponent)), 700.0)
 
 
-def _write(c: "Companions", linear: Linear, like: Node) -> Node:
+def _write(c: Companions, linear: Linear, like: Node) -> Node:
     from stablegrad.rules.log_of_sum import _write as write
 
     return write(c, linear, like)
 
 
-def open_factors(c: "Companions", term: Term, like: Node) -> tuple[Node | None, Linear]:
+def open_factors(c: Companions, term: Term, like: Node) -> tuple[Node | None, Linear]:
     """(mantissa, exponent) of a term of coefficient 1: factors that are sums are shifted by their largest exponent."""
     exponent, mantissa = term.exponent, None
     for node, power in sorted(term.factors.items(), key=lambda item: item[0].order):
@@ -125,7 +127,7 @@ def open_factors(c: "Companions", term: Term, like: Node) -> tuple[Node | None, 
     return mantissa, exponent
 
 
-def _raised(c: "Companions", node: Node, power: Fraction) -> Node:
+def _raised(c: Companions, node: Node, power: Rational) -> Node:
     if power == -1:
         return c.build.elementwise("div", c.build.number(ONE, node.dtype), node)
     if power == HALF:
@@ -133,7 +135,7 @@ def _raised(c: "Companions", node: Node, power: Fraction) -> Node:
     return c.raw_power(node, power)
 
 
-def shifted(c: "Companions", node: Node) -> tuple[Node, Node] | None:
+def shifted(c: Companions, node: Node) -> tuple[Node, Node] | None:
     """(mantissa, shift) with node = mantissa * exp(shift), where `node` is a sum of exponentials; else None."""
     core, dims = base_and_dims(c.graph, node)
     if core in c.reductions:
@@ -150,7 +152,7 @@ def shifted(c: "Companions", node: Node) -> tuple[Node, Node] | None:
     return _shifted_terms(c, node, terms)
 
 
-def _shifted_reduction(c: "Companions", core: Node) -> tuple[Node, Node]:
+def _shifted_reduction(c: Companions, core: Node) -> tuple[Node, Node]:
     under, axes = c.reductions[core]
     like = next(iter(under.exponent.parts))
     x = _write(c, under.exponent, like)
@@ -166,7 +168,7 @@ def _shifted_reduction(c: "Companions", core: Node) -> tuple[Node, Node]:
     return c.build.along("reduce_sum", entries, axes), shift
 
 
-def _shifted_terms(c: "Companions", node: Node, terms: tuple[Term, ...]) -> tuple[Node, Node]:
+def _shifted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> tuple[Node, Node]:
     from stablegrad.rules.log_of_sum import mantissa_and_exponent
 
     pairs = [mantissa_and_exponent(c, t, node) for t in terms]
@@ -177,10 +179,10 @@ def _shifted_terms(c: "Companions", node: Node, terms: tuple[Term, ...]) -> tupl
 
 # -- patterns of one term ---------------------------------------------------------------------------------------------
 
-Found = tuple[Node, dict[Node, Fraction], Linear, Fraction]
+Found = tuple[Node, dict[Node, Rational], Linear, Rational]
 
 
-def _softmax(c: "Companions", factors: dict[Node, Fraction], exponent: Linear, like: Node) -> Found | None:
+def _softmax(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
     """exp(r) / sum(exp(r)) along the same axes; with the sum of the others above, 1 - softmax."""
     from stablegrad.rules.layout import absorbed
     from stablegrad.rules.log_of_sum import _others_over_sum, _rest_node
@@ -209,7 +211,9 @@ def _softmax(c: "Companions", factors: dict[Node, Fraction], exponent: Linear, l
     return None
 
 
-def _relative_expm1(c: "Companions", factors: dict[Node, Fraction], exponent: Linear, like: Node) -> Found | None:
+def _relative_expm1(
+    c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node
+) -> Found | None:
     """(exp(k x) - 1) / x = k exprel(k x), also log(1 + k x) / x."""
     for node, power in factors.items():
         terms = c.terms_of(node)
@@ -229,7 +233,7 @@ def _relative_expm1(c: "Companions", factors: dict[Node, Fraction], exponent: Li
     return None
 
 
-def _tanh(c: "Companions", factors: dict[Node, Fraction], exponent: Linear, like: Node) -> Found | None:
+def _tanh(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
     """(e^a - e^b) / (e^a + e^b) = tanh((a - b) / 2)."""
     for node, power in factors.items():
         above = c.terms_of(node)
@@ -243,7 +247,10 @@ def _tanh(c: "Companions", factors: dict[Node, Fraction], exponent: Linear, like
                 continue
             plus, minus = sorted(above, key=lambda t: -t.coefficient)
             gap = plus.exponent.plus(minus.exponent, -ONE)
-            gaps = (under[0].exponent.plus(under[1].exponent, -ONE), under[1].exponent.plus(under[0].exponent, -ONE))
+            gaps = (
+                under[0].exponent.plus(under[1].exponent, -ONE),
+                under[1].exponent.plus(under[0].exponent, -ONE),
+            )
             if gap not in gaps or any(t.factors for t in under):
                 continue
             # what is left over where the two sums differ by a common factor
@@ -252,13 +259,13 @@ def _tanh(c: "Companions", factors: dict[Node, Fraction], exponent: Linear, like
             rest = exponent.plus(plus.exponent).plus(base.exponent, -ONE)
             written = c.build.elementwise("stable_tanh", _write(c, gap.scaled(HALF), like))
             remaining = {n: p for n, p in factors.items() if n not in (node, below)}
-            return written, remaining, rest, plus.coefficient / under[0].coefficient
+            return written, remaining, rest, quotient(plus.coefficient, under[0].coefficient)
     return None
 
 
 def _open_pair(
-    c: "Companions", terms: tuple[Term, ...], power: Fraction, exponent: Linear, pieces: list[Node], like: Node
-) -> tuple[Linear, Fraction]:
+    c: Companions, terms: tuple[Term, ...], power: Rational, exponent: Linear, pieces: list[Node], like: Node
+) -> tuple[Linear, Rational]:
     """(t1 + t2) ** power written into `pieces`; the new exponent and a number."""
     logs = [t.exponent.with_log(abs(t.coefficient)) for t in terms]
     if all(t.coefficient > 0 for t in terms) and power < 0:

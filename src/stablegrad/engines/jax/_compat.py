@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Hashable
+from collections.abc import Hashable
+from typing import Any
 
 import jax
 import jax.extend.core as jex
@@ -109,7 +110,9 @@ def trivial_sharding(aval: Any) -> bool:
     """True unless the type of a value carries a mesh (explicit sharding, or inside shard_map)."""
     mesh = getattr(getattr(aval, "sharding", None), "mesh", None)
     varying = getattr(aval, "vma", None) or getattr(aval, "manual_axis_type", None)
-    return (mesh is None or mesh.empty or not getattr(mesh, "_any_axis_explicit", False)) and not _varies(varying)
+    return (mesh is None or mesh.empty or not getattr(mesh, "_any_axis_explicit", False)) and not _varies(
+        varying
+    )
 
 
 def _varies(varying: Any) -> bool:

@@ -29,7 +29,7 @@ class Frame:
         defined_by: variable -> index of the equation that defines it.
     """
 
-    def __init__(self, jaxpr: jex.Jaxpr, parent: tuple["Frame", int] | None) -> None:
+    def __init__(self, jaxpr: jex.Jaxpr, parent: tuple[Frame, int] | None) -> None:
         self.jaxpr = jaxpr
         self.parent = parent
         self.nodes: dict[jex.Var, Node] = {}
@@ -194,7 +194,12 @@ class Capture:
         return self._moving(equation, inputs, shape, dtype, handle)
 
     def _moving(
-        self, equation: jex.JaxprEqn, inputs: tuple[Node, ...], shape: tuple[int, ...], dtype: Any, handle: Handle
+        self,
+        equation: jex.JaxprEqn,
+        inputs: tuple[Node, ...],
+        shape: tuple[int, ...],
+        dtype: Any,
+        handle: Handle,
     ) -> Node | None:
         primitive, params, graph = equation.primitive, equation.params, self.graph
         if primitive is names.CONVERT:
@@ -248,6 +253,3 @@ def _body_name(jaxpr: jex.Jaxpr) -> str:
 def _source(equation: jex.JaxprEqn) -> Source | None:
     frame = _compat.user_frame(equation)
     return None if frame is None else Source(*frame)
-
-
-

@@ -7,7 +7,8 @@ of an opened body are grouped again under its own jit or remat. A program in whi
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import jax.extend.core as jex
 

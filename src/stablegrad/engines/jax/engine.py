@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Protocol
+import contextlib
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import jax.extend.core as jex
 
@@ -25,6 +28,25 @@ def rewrite_program(
 
     A program in which nothing changes is returned itself, the same object.
     """
+    with _no_collection():
+        return _rewritten(closed, rewriter, on_capture)
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Cyclic garbage collection off: a large graph is made, and scanning it again and again doubles the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _rewritten(
+    closed: jex.ClosedJaxpr, rewriter: Rewriter, on_capture: Callable[[Capture], None] | None
+) -> jex.ClosedJaxpr:
     capture = Capture(closed)
     if on_capture is not None:
         on_capture(capture)
@@ -35,7 +57,7 @@ def rewrite_program(
         key = id(equation)
         if key not in changed_bodies:
             changed_bodies[key] = rewritten_bodies(
-                equation, lambda body: rewrite_program(body, rewriter, on_capture)
+                equation, lambda body: _rewritten(body, rewriter, on_capture)
             )
         return changed_bodies[key]
 
@@ -47,5 +69,3 @@ def rewrite_program(
 def run(closed: jex.ClosedJaxpr, arguments: list[Any]) -> list[Any]:
     """Evaluate equation by equation, under whatever transformation is active."""
     return jex.jaxpr_as_fun(closed)(*arguments)
-
-

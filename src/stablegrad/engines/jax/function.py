@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.extend.core as jex
@@ -19,7 +20,11 @@ class Stabilized:
     """`f` stabilized. Called as `f` is; also a method, when it stands in a class."""
 
     def __init__(
-        self, f: Callable[..., Any], static_argnums: tuple[int, ...], static_argnames: tuple[str, ...], rewriter: Any
+        self,
+        f: Callable[..., Any],
+        static_argnums: tuple[int, ...],
+        static_argnames: tuple[str, ...],
+        rewriter: Any,
     ) -> None:
         functools.update_wrapper(self, f, updated=())
         self.f = f

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.extend.core as jex
@@ -51,9 +52,7 @@ def _weighted(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda node, e, m: function(e, m, axis=node.params[0])
 
 
-_NUMERICS = (
-    "softplus log_sigmoid sigmoid log1mexp log_expm1 logdiffexp exprel log1prel log_cosh mul_exp times_log cosm1 log_erfc"
-)
+_NUMERICS = "softplus log_sigmoid sigmoid log1mexp log_expm1 logdiffexp exprel log1prel log_cosh mul_exp times_log cosm1 log_erfc"
 _STABLE = {
     "stable_logaddexp": _late("logaddexp"),
     "stable_expm1": _late("expm1"),
@@ -126,7 +125,8 @@ def template(node: Node) -> tuple[jex.ClosedJaxpr, list[Node]]:
     """The equations of one new node, and which of its inputs they read (literals are written in)."""
     reads = [i for i in node.inputs if i.op.name != "literal"]
     described = tuple(
-        ("literal", i.value.tobytes(), i.dtype) if i.op.name == "literal" else (i.shape, i.dtype) for i in node.inputs
+        ("literal", i.value.tobytes(), i.dtype) if i.op.name == "literal" else (i.shape, i.dtype)
+        for i in node.inputs
     )
     key = (node.op.name, node.params, node.shape, node.dtype, described, jax.config.jax_enable_x64)
     try:
