@@ -13,16 +13,18 @@ import numpy as np
 from stablegrad.engines.jax import _compat, names
 from stablegrad.engines.jax.capture import Capture
 from stablegrad.exact import Answer, solve
-from stablegrad.exact.engine import Branches, Call, Loop, Region, While
+from stablegrad.exact.engine import Branches, Call, LinearSystem, Loop, Region, While
 from stablegrad.exact.rounded import to_float
 from stablegrad.exact.scalars import Undefined
 from stablegrad.graph.node import Graph, Handle, is_float
 
 _NAMES = {
     p: n
-    for n in ("gather", "dynamic_slice", "split", "sort", "top_k", "cholesky")
+    for n in ("gather", "dynamic_slice", "split", "sort", "top_k", "cholesky", "lu", "triangular_solve")
     if (p := names.SPLIT if n == "split" else _compat.primitive(n)) is not None
 }
+
+_LINEAR_SOLVE = _compat.primitive("linear_solve")
 
 
 class JaxEngine:
@@ -34,8 +36,6 @@ class JaxEngine:
 
     def bind(self, handle: Handle, arrays: list[Any]) -> list[Any]:
         parameters = dict(handle.parameters)
-        if parameters.get("fill_value") is not None:
-            parameters["fill_value"] = None  # an element of no operand, whatever is put there
         with jax.ensure_compile_time_eval():
             results = handle.primitive.bind(*map(jax.numpy.asarray, arrays), **parameters)
         results = results if handle.primitive.multiple_results else [results]
@@ -73,6 +73,10 @@ class JaxEngine:
             equation = SimpleNamespace(params=parameters)
             own = primitive is names.CUSTOM_VJP or not _compat.custom_rule_is_jax_own(equation)  # type: ignore
             return Call(self._graph(parameters["call_jaxpr"]), own)
+        if primitive is _LINEAR_SOLVE:
+            lengths = parameters["const_lengths"]
+            others = lengths.vecmat + lengths.solve + lengths.transpose_solve
+            return LinearSystem(self._graph(parameters["jaxprs"].matvec), lengths.matvec, others)
         if primitive is names.JIT:
             return Call(self._graph(parameters["jaxpr"]), False)
         return None

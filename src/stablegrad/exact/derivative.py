@@ -19,8 +19,8 @@ from stablegrad.exact.jets import Jet, value_of
 from stablegrad.exact.scalars import Infinity, Scalar, Undefined
 
 WINDOWS = (6, 12, 24, 48)
-# Curves through the inputs, by the largest power of t at which an input may move: lines, and curves that bend.
-GENERIC_CURVES = (1, 1, 2, 3)
+# Curves through the inputs: two straight ones, and pairs on which some inputs move as t and the others as t**4.
+CURVES = ((0, False), (1, False), (2, False), (2, True), (3, False), (3, True))
 # A perturbation of all inputs by t**APART, too small to be seen in the first terms, resolves a 0/0 beside the curve.
 APART = 5
 MOST_CURVES = 128
@@ -94,18 +94,29 @@ def _generic(seed: int) -> Callable[[int, int], Scalar]:
     return rate
 
 
+def _bend(seed: int, swapped: bool) -> Callable[[int, int], int]:
+    """The power of t at which each input element moves: all 1, or 1 and 4, the first two elements differing."""
+    powers: dict[tuple[int, int], bool] = {}
+    choice = np.random.default_rng(seed)
+
+    def power(k: int, place: int) -> int:
+        if (k, place) not in powers:
+            powers[k, place] = bool(len(powers)) if len(powers) < 2 else bool(choice.integers(2))
+        return 1 if seed < 2 or powers[k, place] == swapped else 4
+
+    return power
+
+
 def _limits(problem: Any, wanted: list[int]) -> list[Scalar]:
     columns: list[list[Scalar]] = [[] for _ in wanted]
-    for curve, highest in enumerate(GENERIC_CURVES):
-        generic, powers = _generic(curve), np.random.default_rng(curve)
-        bend: dict[tuple[int, int], int] = {}
+    for seed, swapped in CURVES:
+        generic, power = _generic(seed), _bend(seed, swapped)
         for side in (s.ONE, s.MINUS_ONE):
 
             def rate(k: int, place: int) -> list[tuple[int, Scalar]]:
-                power = bend.setdefault((k, place), int(powers.integers(1, highest + 1)))  # noqa: B023
-                return [(power, s.mul(side, generic(k, place)))]  # noqa: B023
+                return [(power(k, place), s.mul(side, generic(k, place)))]  # noqa: B023
 
-            for column, (_, end) in zip(columns, _along(problem, rate, wanted, limit, curve)):
+            for column, (_, end) in zip(columns, _along(problem, rate, wanted, limit, seed)):
                 column.append(end)
     return [_agreed(column, NO_LIMIT) for column in columns]
 

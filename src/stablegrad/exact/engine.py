@@ -46,7 +46,16 @@ class Call:
     own_derivative: bool
 
 
-Region = Loop | While | Branches | Call
+@dataclass(frozen=True)
+class LinearSystem:
+    """x with matvec(x) = b. Inputs: constants of matvec, then others that serve to solve it, then b."""
+
+    matvec: Graph
+    constants: int
+    others: int
+
+
+Region = Loop | While | Branches | Call | LinearSystem
 
 
 class Engine(Protocol):

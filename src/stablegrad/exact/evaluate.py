@@ -13,7 +13,7 @@ import numpy as np
 from stablegrad.exact import integers, structure
 from stablegrad.exact import scalars as s
 from stablegrad.exact.engine import Engine
-from stablegrad.exact.meanings import FUNCTIONS, OF_TWO, PROGRAMS
+from stablegrad.exact.meanings import FUNCTIONS, PROGRAMS, SMOOTH
 from stablegrad.exact.scalars import Undefined
 from stablegrad.exact.structure import filled, make, map_elements
 from stablegrad.graph.node import Graph, Handle, Node
@@ -31,6 +31,10 @@ def is_float(dtype: Any) -> bool:
         return is_float_dtype(dtype)
     except TypeError:  # a dtype of the engine's own, such as a random key
         return False
+
+
+def is_complex(dtype: Any) -> bool:
+    return _is_numpy(dtype) and dtype is not None and np.dtype(dtype).kind == "c"
 
 
 def reachable(graph: Graph) -> list[Node]:
@@ -96,6 +100,8 @@ class Evaluator:
             return self._region(node, values)
         if name == "barrier":
             return values if node.dtype is None else values[0]
+        if any(is_complex(x.dtype) for x in (node, *node.inputs)):
+            return self._poison(node, values, "complex numbers have no exact meaning here")
         if name in ("arrange", "reshape", "move", "iota"):
             return self._moving(node, values)
         if any(is_float(x.dtype) for x in (node, *node.inputs)):
@@ -139,9 +145,9 @@ class Evaluator:
                 start += value.size
             else:
                 numbers.append(value)
-        places = self.engine.bind(handle, numbers)
         if not is_float(node.inputs[data[0]].dtype) and all(values[i].dtype != object for i in data):
             return [np.asarray(x) for x in self.engine.bind(handle, values)]
+        places = self.engine.bind(_numbering(handle), numbers)
         pool = np.concatenate([np.ravel(values[i]) for i in data] + [make((1,), [self._fill(handle)])])
         return [pool[np.where(place < 0, start, place)].reshape(place.shape) for place in places]
 
@@ -196,8 +202,8 @@ class Evaluator:
         if name in PROGRAMS:
             program = PROGRAMS[name]
             return lambda *operands: program(k, *operands)
-        if name in OF_TWO:
-            return lambda a, b: k.of_two(name, a, b)
+        if name in SMOOTH:
+            return lambda *operands: k.smooth(name, *operands)
         if name in COMPARISONS:
             return lambda a, b: _ordered(name, k.point(a), k.point(b))
         if name == "integer_pow":
@@ -276,6 +282,12 @@ class Evaluator:
         reason = Undefined("unsupported", why + where)
         operands = [x for v in values if getattr(v, "dtype", None) == object for x in v.ravel()]
         return filled(node.shape, self.algebra.undefined(reason, *operands))
+
+
+def _numbering(handle: Handle) -> Handle:
+    """The operation on element numbers: what it fills in is no element."""
+    parameters = tuple((key, -1 if key == "fill_value" else value) for key, value in handle.parameters)
+    return Handle(handle.primitive, parameters, handle.data)
 
 
 def _is_numpy(dtype: Any) -> bool:

@@ -9,7 +9,18 @@ import flint
 from flint import arb, arb_series, fmpq
 
 from stablegrad.exact import scalars as s
-from stablegrad.exact.germs import MOST_TERMS, Flat, Germ, Stop, direction, exponent, known, leading, limit, made
+from stablegrad.exact.germs import (
+    MOST_TERMS,
+    Flat,
+    Germ,
+    Stop,
+    direction,
+    exponent,
+    known,
+    leading,
+    limit,
+    made,
+)
 from stablegrad.exact.meanings import FUNCTIONS
 from stablegrad.exact.scalars import HALF, LOG_ZERO, ONE, ZERO, Infinity, Scalar, Undefined
 

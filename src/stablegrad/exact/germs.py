@@ -366,12 +366,12 @@ class GermAlgebra:
             return _stopping(germ_functions.apply, self, name, a)
         return FUNCTIONS[name](a)
 
-    def of_two(self, name: str, a: Any, b: Any) -> Any:
+    def smooth(self, name: str, *operands: Any) -> Any:
         from stablegrad.exact.jets import JetAlgebra
 
-        if type(a) in (Germ, Flat) or type(b) in (Germ, Flat):
+        if any(type(a) in (Germ, Flat) for a in operands):
             return Undefined("unsupported", f"{name} has no series here")
-        return JetAlgebra(0).of_two(name, a, b)
+        return JetAlgebra(0).smooth(name, *operands)
 
     def maximum(self, a: Any, b: Any) -> Any:
         return _stopping(self._maximum, a, b)

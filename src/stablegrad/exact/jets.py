@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterable
 from flint import arb, fmpq
 
 from stablegrad.exact import scalars as s
-from stablegrad.exact.meanings import FUNCTIONS, OF_TWO
+from stablegrad.exact.meanings import FUNCTIONS, SMOOTH
 from stablegrad.exact.rounded import round_scalar
 from stablegrad.exact.scalars import ONE, ZERO, Infinity, Scalar, Undefined
 
@@ -279,25 +279,26 @@ class JetAlgebra:
             curves[1, 1] = s.mul(by_exponent, log)
         return self._compose(value, ((a, slope), (b, by_exponent)), curves)
 
-    def of_two(self, name: str, a: Element, b: Element) -> Element:
-        f = OF_TWO[name]
-        x, y = value_of(a), value_of(b)
-        if type(x) is Undefined or type(y) is Undefined:
-            return self.undefined(s.worse(x, y), a, b)
-        unknown = Undefined("unsupported", f"{name} has no derivative by its first argument here")
-        if not s.is_finite(x) or not s.is_finite(y):
-            return self.undefined(Undefined("unsupported", f"{name} at an infinity"), a, b)
-        value = s.guarded(lambda p, q: f.value(s.as_ball(p), s.as_ball(q)), x, y)
+    def smooth(self, name: str, *operands: Element) -> Element:
+        """A function of several numbers, inside its domain."""
+        f = SMOOTH[name]
+        points = [value_of(a) for a in operands]
+        if any(type(x) is Undefined for x in points):
+            return self.undefined(s.worse(*points), *operands)
+        if not all(map(s.is_finite, points)):
+            return self.undefined(Undefined("unsupported", f"{name} at an infinity"), *operands)
+        value = s.guarded(lambda *numbers: f.value(*map(s.as_ball, numbers)), *points)
         if type(value) is Undefined:
-            return self.undefined(value, a, b)
+            return self.undefined(value, *operands)
+        unknown = Undefined("unsupported", f"{name} has no such derivative here")
 
-        def slope(formula: Callable | None) -> Scalar:
-            return unknown if formula is None else s.guarded(formula, x, y)
+        def number(formula: Callable | None) -> Scalar:
+            return unknown if formula is None else s.guarded(formula, *points)
 
-        curves = {}
-        if self.order > 1:
-            curves = dict(zip(((0, 0), (0, 1), (1, 1)), map(slope, f.second)))
-        return self._compose(value, ((a, slope(f.by_first)), (b, slope(f.by_second))), curves)
+        count = len(operands)
+        pairs = [(p, q) for q in range(count) for p in range(q + 1)] if self.order > 1 else []
+        curves = {pair: number(f.curves.get(pair)) for pair in pairs}
+        return self._compose(value, tuple((a, number(g)) for a, g in zip(operands, f.slopes)), curves)
 
     # -- choices -------------------------------------------------------------------------------------------------
 

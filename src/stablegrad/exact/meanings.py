@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
-from flint import acb, arb, fmpq, fmpz
+from flint import acb, arb, fmpq
 
 from stablegrad.exact import scalars as s
 from stablegrad.exact.scalars import INF, LOG_ZERO, MINUS_INF, MINUS_ONE, ONE, ZERO, Infinity, Undefined
@@ -187,35 +187,46 @@ _f("bessel_i0e", _bessel_e(0), *_bessel_slopes(0), ZERO, ZERO, at={0: ONE})
 _f("bessel_i1e", _bessel_e(1), *_bessel_slopes(1), ZERO, ZERO, at={0: ZERO})
 
 
-def _reciprocal_gamma_density(a: Any, x: Any) -> Any:
+def _gamma_density(a: Any, x: Any) -> Any:
     a, x = s.as_ball(a), s.as_ball(x)
     return ((a - 1) * x.log() - x - a.lgamma()).exp()
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothOfTwo:
-    """A smooth function of two numbers: value and derivatives up to the second, None where there is no formula."""
+class Smooth:
+    """A smooth function of several numbers.
 
-    name: str
-    value: Callable[[arb, arb], arb]
-    by_first: Callable[[Any, Any], Any] | None
-    by_second: Callable[[Any, Any], Any] | None
-    second: tuple[Callable[[Any, Any], Any] | None, ...] = (None, None, None)
+    value: of balls. slopes: the derivative by each operand, None where there is no formula. curves: second ones by
+    pairs of operands; a pair that is missing has no formula.
+    """
+
+    value: Callable[..., arb]
+    slopes: tuple[Callable[..., Any] | None, ...]
+    curves: dict[tuple[int, int], Callable[..., Any]]
 
 
-OF_TWO: dict[str, SmoothOfTwo] = {
-    "igamma": SmoothOfTwo(
-        "igamma", lambda a, x: x.gamma_lower(a, regularized=1), None, _reciprocal_gamma_density,
-        (None, None, lambda a, x: _reciprocal_gamma_density(a, x) * ((a - 1) / x - 1))),
-    "igammac": SmoothOfTwo(
-        "igammac", lambda a, x: x.gamma_upper(a, regularized=1), None, lambda a, x: -_reciprocal_gamma_density(a, x),
-        (None, None, lambda a, x: -_reciprocal_gamma_density(a, x) * ((a - 1) / x - 1))),
-    "zeta": SmoothOfTwo(
-        "zeta", lambda n, q: n.zeta(q), None, lambda n, q: -n * (s.as_ball(n) + 1).zeta(s.as_ball(q)),
-        (None, None, lambda n, q: n * (n + 1) * (s.as_ball(n) + 2).zeta(s.as_ball(q)))),
-    "polygamma": SmoothOfTwo(
-        "polygamma", lambda n, x: _polygamma(int(n.unique_fmpz()), x), None,
-        lambda n, x: _polygamma(int(fmpz(n.p)) + 1, x), (None, None, lambda n, x: _polygamma(int(fmpz(n.p)) + 2, x))),
+def _beta_density(a: Any, b: Any, x: Any) -> arb:
+    a, b, x = s.as_ball(a), s.as_ball(b), s.as_ball(x)
+    beta = a.lgamma() + b.lgamma() - (a + b).lgamma()
+    return ((a - 1) * x.log() + (b - 1) * (-x).log1p() - beta).exp()
+
+
+SMOOTH: dict[str, Smooth] = {
+    "igamma": Smooth(
+        lambda a, x: x.gamma_lower(a, regularized=1), (None, _gamma_density),
+        {(1, 1): lambda a, x: _gamma_density(a, x) * ((a - 1) / x - 1)}),
+    "igammac": Smooth(
+        lambda a, x: x.gamma_upper(a, regularized=1), (None, lambda a, x: -_gamma_density(a, x)),
+        {(1, 1): lambda a, x: -_gamma_density(a, x) * ((a - 1) / x - 1)}),
+    "zeta": Smooth(
+        lambda n, q: n.zeta(q), (None, lambda n, q: -n * (s.as_ball(n) + 1).zeta(s.as_ball(q))),
+        {(1, 1): lambda n, q: n * (n + 1) * (s.as_ball(n) + 2).zeta(s.as_ball(q))}),
+    "polygamma": Smooth(
+        lambda n, x: _polygamma(int(n.unique_fmpz()), x), (None, lambda n, x: _polygamma(int(n.p) + 1, x)),
+        {(1, 1): lambda n, x: _polygamma(int(n.p) + 2, x)}),
+    "regularized_incomplete_beta": Smooth(
+        lambda a, b, x: x.beta_lower(a, b, regularized=1), (None, None, _beta_density),
+        {(2, 2): lambda a, b, x: _beta_density(a, b, x) * ((a - 1) / x - (b - 1) / (1 - x))}),
 }  # fmt: skip
 
 

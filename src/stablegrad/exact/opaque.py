@@ -1,4 +1,4 @@
-"""Operations that the graph does not name, but whose exact meaning is plain: split, sort, top_k, Cholesky."""
+"""Operations that the graph does not name, but whose exact meaning is plain: split, sort, top_k, factorisations."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any, Callable
 
 import numpy as np
 
+from stablegrad.exact import linear_algebra
 from stablegrad.exact import scalars as s
 from stablegrad.exact.scalars import Undefined
-from stablegrad.exact.structure import filled, make
+from stablegrad.exact.structure import filled
 from stablegrad.graph.node import Handle, Node
 
 
@@ -108,25 +109,10 @@ def _top_k(evaluator: Any, parameters: dict[str, Any], values: list[Any]) -> lis
     return [tops, indices.astype(np.int32) if known else indices]
 
 
-def _cholesky(evaluator: Any, parameters: dict[str, Any], values: list[Any]) -> list[Any]:
-    """The lower factor, from the symmetrised matrix, row by row; NaN where the matrix is not positive definite."""
-    k, source = evaluator.algebra, values[0]
-    result = np.empty(source.shape, object)
-    size = source.shape[-1]
-    for place in np.ndindex(source.shape[:-2]):
-        a = source[place]
-        factor = make((size, size), [s.ZERO] * (size * size))
-        for i in range(size):
-            for j in range(i + 1):
-                entry = a[i, j] if i == j else k.mul(s.HALF, k.add(a[i, j], a[j, i]))
-                rest = k.sub(entry, k.sum([k.mul(factor[i, m], factor[j, m]) for m in range(j)]))
-                factor[i, j] = k.unary("sqrt", rest) if i == j else k.div(rest, factor[j, j])
-        result[place] = factor
-    return [result]
-
-
 MEANINGS: dict[str, Callable[[Any, dict[str, Any], list[Any]], list[Any]]] = {
     "sort": _sort,
     "top_k": _top_k,
-    "cholesky": _cholesky,
+    "cholesky": linear_algebra.cholesky,
+    "lu": linear_algebra.lu,
+    "triangular_solve": linear_algebra.triangular_solve,
 }

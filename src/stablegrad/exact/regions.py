@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from stablegrad.exact import opaque, structure
-from stablegrad.exact.engine import Branches, Call, Loop, While
+from stablegrad.exact import linear_algebra, opaque, structure
+from stablegrad.exact import scalars as s
+from stablegrad.exact.engine import Branches, Call, LinearSystem, Loop, While
 from stablegrad.exact.scalars import Undefined
 from stablegrad.graph.node import Node
 
@@ -16,10 +17,13 @@ MOST_STEPS = 100_000
 
 def evaluate(evaluator: Any, node: Node, values: list[Any]) -> Any:
     """The results of a region or opaque node: a list where it has several, else an array."""
+    if node.op.name == "opaque" and evaluator.engine.name(node.params[0]) in opaque.MEANINGS:
+        return opaque.evaluate(evaluator, node, values)
     region = evaluator.engine.region(node.params[0])
     if region is None:
         return opaque.evaluate(evaluator, node, values)
-    run = {Loop: _loop, While: _while, Branches: _branches, Call: _call}[type(region)]
+    kinds = {Loop: _loop, While: _while, Branches: _branches, Call: _call, LinearSystem: _linear_system}
+    run = kinds[type(region)]
     results = run(evaluator, region, values, node)
     return results if node.dtype is None else results[0]
 
@@ -62,14 +66,25 @@ def _while(evaluator: Any, region: While, values: list[Any], node: Node) -> list
     carries = values[first + second :]
     for _ in range(MOST_STEPS):
         (go_on,) = evaluator.run(region.condition, [*condition_constants, *carries])
-        go_on = go_on[()]
-        if type(go_on) is Undefined:
-            return [structure.filled(x.shape, go_on) for x in region.body.outputs]
-        if not go_on:
+        trouble = [x for x in go_on.ravel() if type(x) is Undefined]
+        if trouble:
+            return [structure.filled(x.shape, s.worse(*trouble)) for x in region.body.outputs]
+        if not go_on.any():
             return carries
-        carries = evaluator.run(region.body, [*body_constants, *carries])
+        moved = evaluator.run(region.body, [*body_constants, *carries])
+        # A condition with axes is a batch of loops: the finished ones stand still.
+        carries = [_where(go_on, new, old) for new, old in zip(moved, carries)]
     reason = Undefined("unsupported", f"a while loop of more than {MOST_STEPS} steps")
     return [structure.filled(x.shape, reason) for x in region.body.outputs]
+
+
+def _where(go_on: np.ndarray, new: Any, old: Any) -> Any:
+    if go_on.all():
+        return new
+    mask = np.broadcast_to(go_on.reshape(go_on.shape + (1,) * (new.ndim - go_on.ndim)), new.shape)
+    pairs = zip(mask.ravel(), new.ravel(), old.ravel())
+    made = structure.make(new.shape, (a if go else b for go, a, b in pairs))
+    return made if object in (new.dtype, old.dtype) else made.astype(new.dtype)
 
 
 def _branches(evaluator: Any, region: Branches, values: list[Any], node: Node) -> list[Any]:
@@ -93,3 +108,22 @@ def _call(evaluator: Any, region: Call, values: list[Any], node: Node) -> list[A
     ]
 
 
+
+
+def _linear_system(evaluator: Any, region: LinearSystem, values: list[Any], node: Node) -> list[Any]:
+    """The matrix is what the body makes of the unit vectors; its derivatives are those of the body."""
+    constants, right = values[: region.constants], values[region.constants + region.others :]
+    sizes = [x.size for x in right]
+    columns = []
+    for j in range(sum(sizes)):
+        unit = structure.make((sum(sizes),), (s.ONE if i == j else s.ZERO for i in range(sum(sizes))))
+        results = evaluator.run(region.matvec, [*constants, *_parts(unit, right)])
+        columns.append(np.concatenate([np.ravel(r) for r in results]))
+    matrix = np.stack(columns, axis=1)
+    solved = linear_algebra.solve(evaluator.algebra, matrix, np.concatenate([np.ravel(x) for x in right]))
+    return _parts(solved, right)
+
+
+def _parts(flat: np.ndarray, like: list[np.ndarray]) -> list[np.ndarray]:
+    ends = np.cumsum([x.size for x in like])
+    return [part.reshape(x.shape) for part, x in zip(np.split(flat, ends[:-1]), like)]
