@@ -20,7 +20,7 @@ def row(label: str, plain: float, stabilized: float | None, exact: float | None,
 @pytest.fixture
 def measurement() -> Measurement:
     call = SimpleNamespace(
-        name="loss", line=7, label="example 1 of 2", file=SimpleNamespace(name="losses.py")
+        name="loss", line=7, label="example 1 of 2", file=SimpleNamespace(name="losses.py", path="losses.py")
     )
     rewrite = SimpleNamespace(
         rule="log_of_product", file="losses.py", line=9, source="    return jnp.log(p)",
@@ -28,7 +28,9 @@ def measurement() -> Measurement:
     )  # fmt: skip
     report = SimpleNamespace(
         rewrites=(rewrite, SimpleNamespace(**{**vars(rewrite), "rule": "second", "count": 1})),
-        untouched=(SimpleNamespace(operation="[sort]", file="losses.py", line=12, reason="opaque", count=3),),
+        untouched=(
+            SimpleNamespace(operation="[sort]", file="/a/helpers.py", line=12, reason="opaque", count=3),
+        ),
     )
     rows = [
         row("value", math.nan, 1.5, 1.5, plain_bits=math.inf, stabilized_bits=0.0, plain_wrong=True),
@@ -59,9 +61,15 @@ def test_one_call(measurement: Measurement) -> None:
         "log_of_product: the quotient underflows",
         "log(a / b) -> log a - log b",
         "second: the quotient underflows",
-        "left as it was: [sort] in line 12 (x3): opaque",
+        "left as it was: [sort], helpers.py:12 (x3): opaque",
         "",
     ]
+
+
+def test_a_long_rewrite_takes_two_lines(measurement: Measurement) -> None:
+    measurement.report.rewrites[0].before = "a" * 120
+    lines = printed(measurement)
+    assert lines[7:9] == [" " * 6 + "a" * 120, " " * 6 + "-> log a - log b (x2)"]
 
 
 def test_nothing_to_rewrite(measurement: Measurement) -> None:

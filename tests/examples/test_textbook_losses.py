@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from stablegrad import stabilize
+from stablegrad.truth import truth
 
 FILE = Path(__file__).resolve().parents[2] / "examples" / "textbook_losses.py"
 STEP = mpmath.mpf(10) ** -250
@@ -105,6 +106,16 @@ def test_there_are_twenty_losses_and_each_has_an_example() -> None:
     assert list(LOSSES.EXAMPLES) == functions
     for name in functions:
         assert len(getattr(LOSSES, name).__doc__.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("name", "number", "example"), CASES, ids=IDS)
+def test_the_exact_evaluator_agrees_with_mpmath(name: str, number: int, example: dict) -> None:
+    right = exact(name, number)
+    found = truth(lambda *z: getattr(LOSSES, name)(**dict(zip(example, z, strict=True))), *example.values())
+    assert not found.undecided
+    results = {"value": found.value, **dict(zip(example, found.gradient, strict=True))}
+    # One bit: mpmath has 0.9 and pi themselves, the program has them as float32 holds them.
+    assert max(bits(results[key], right[key]) for key in right) <= 1
 
 
 @pytest.mark.parametrize(("name", "number", "example"), CASES, ids=IDS)

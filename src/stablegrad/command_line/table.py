@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,10 @@ def show(measurement: Measurement, console: Console) -> None:
     for note in measurement.notes:
         console.print(_indented(2, Text(note, style="yellow")))
     if measurement.report is not None:
-        for line in [*_rewrites(measurement.report, console.width - 6), *_untouched(measurement.report)]:
+        for line in [
+            *_rewrites(measurement.report, call.file.path, console.width - 6),
+            *_untouched(measurement.report, call.file.path),
+        ]:
             console.print(line)
     console.print()
 
@@ -87,17 +91,15 @@ def _kind(got: np.generic | None) -> str:
     return "nan" if np.isnan(got) else "inf"
 
 
-def _rewrites(report: Any, width: int) -> Iterator[Padding]:
+def _rewrites(report: Any, path: str, width: int) -> Iterator[Padding]:
     if not report.rewrites:
         yield _indented(2, Text("nothing to rewrite", FAINT))
     last = None
     for rewrite in report.rewrites:
         here = (rewrite.file, rewrite.line)
         if here != last:
-            number = str(rewrite.line) if rewrite.line else "?"
-            yield _indented(
-                2, Text.assemble((f"line {number}", "cyan"), f"  {(rewrite.source or '').strip()}")
-            )
+            place = _place(rewrite, path)
+            yield _indented(2, Text.assemble((place, "cyan"), f"  {(rewrite.source or '').strip()}"))
             last = here
         after = Text.assemble(("-> ", FAINT), (rewrite.after, "bold"), (_times(rewrite.count), FAINT))
         if len(rewrite.before) + len(after) < width:
@@ -108,11 +110,17 @@ def _rewrites(report: Any, width: int) -> Iterator[Padding]:
         yield _indented(8, Text.assemble((f"{rewrite.rule}: ", FAINT), rewrite.reason))
 
 
-def _untouched(report: Any) -> Iterator[Padding]:
+def _untouched(report: Any, path: str) -> Iterator[Padding]:
     for part in report.untouched:
-        place = f" in line {part.line}" if part.line else ""
-        text = f"{part.operation}{place}{_times(part.count)}: {part.reason}"
+        text = f"{part.operation}, {_place(part, path)}{_times(part.count)}: {part.reason}"
         yield _indented(2, Text.assemble(("left as it was: ", FAINT), text))
+
+
+def _place(found: Any, path: str) -> str:
+    """Where in the person's file, or in which other file, something stands."""
+    if not found.line:
+        return "no line known"
+    return f"line {found.line}" if found.file in (None, path) else f"{Path(found.file).name}:{found.line}"
 
 
 def _times(count: int) -> str:
