@@ -8,7 +8,7 @@ from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node, moved_inputs
 from stablegrad.graph.rational import Rational
 from stablegrad.rules.forms import ONE, Linear, Term, collect, times_all
-from stablegrad.rules.layout import absorbed, move_term
+from stablegrad.rules.layout import absorbed, move_term, reduced_core
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -82,7 +82,8 @@ def _opens(c: Companions, node: Node) -> bool:
 
 def _reduction(c: Companions, node: Node) -> tuple[Term, tuple[int, ...]] | None:
     """(the term under the sum, its axes) if `node` is a sum of exponentials along axes, laid out."""
-    return c.reductions.get(base_and_dims(c.graph, node)[0])
+    found = reduced_core(c, node)
+    return c.reductions[found[0]] if found is not None else None
 
 
 def _over(c: Companions, terms: list[Term], node: Node, power: Rational, like: Node) -> list[Term] | None:

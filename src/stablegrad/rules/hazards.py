@@ -38,23 +38,19 @@ def unbounded_exponential(c: Companions, node: Node) -> bool:
 
 def has_exponential(c: Companions, node: Node) -> bool:
     """An exponential, or a sum of exponentials, stands in the companion of `node`."""
-    for term in c.scaled(node).terms:
-        if term.exponent.parts:
-            return True
-        for factor in term.factors:
-            if c.terms_of(factor) is not None and _exponential_inside(c, factor):
-                return True
-            if _reduced(c, factor):
-                return True
-    return False
+    return any(
+        term.exponent.parts or any(is_sum_of_exponentials(c, factor) for factor in term.factors)
+        for term in c.scaled(node).terms
+    )
 
 
-def _exponential_inside(c: Companions, factor: Node) -> bool:
-    terms = c.terms_of(factor) or ()
-    return any(t.exponent.parts or any(_reduced(c, f) for f in t.factors) for t in terms)
-
-
-def _reduced(c: Companions, factor: Node) -> bool:
+def is_sum_of_exponentials(c: Companions, factor: Node) -> bool:
+    """A factor that stands for a sum of exponentials, elementwise or along axes, also moved."""
     while factor.op.name in ("arrange", "reshape", "move") and factor not in c.reductions:
+        if c.terms_of(factor) is not None:
+            break
         factor = factor.inputs[0]
-    return factor in c.reductions or (c.terms_of(factor) is not None and _exponential_inside(c, factor))
+    if factor in c.reductions:
+        return True
+    terms = c.terms_of(factor) or ()
+    return any(t.exponent.parts or any(is_sum_of_exponentials(c, f) for f in t.factors) for t in terms)

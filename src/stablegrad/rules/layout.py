@@ -13,6 +13,19 @@ if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
 
 
+def reduced_core(c: Companions, node: Node) -> tuple[Node, tuple[int, ...]] | None:
+    """(sum along axes, dims) where `node` is such a sum laid out: its axis k (unit axes aside) along `dims[k]`."""
+    core, dims = base_and_dims(c.graph, node)
+    if core.op.name == "reshape" and core not in c.reductions:
+        core = core.inputs[0]  # a sum with unit axes, squeezed
+    return (core, dims) if core in c.reductions else None
+
+
+def lay(c: Companions, reduced: Node, shape: tuple[int, ...], dims: tuple[int, ...]) -> Node:
+    """A value with the axes of a sum, laid out as the sum is (`reduced_core`)."""
+    return arrange(c.graph, base_and_dims(c.graph, reduced)[0], shape, dims)
+
+
 def move_term(c: Companions, node: Node, term: Term, guards: frozenset[Node]) -> tuple[Term, frozenset[Node]]:
     def move(part: Node) -> Node:
         return c.build.move_like(node, {0: part})

@@ -8,7 +8,7 @@ from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational, quotient
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
-from stablegrad.rules.layout import absorbed
+from stablegrad.rules.layout import absorbed, reduced_core
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Written = tuple[Linear, Node, Rational]
 
 
-def _write(c: Companions, linear: Linear, like: Node) -> Node:
+def write_sum(c: Companions, linear: Linear, like: Node) -> Node:
     from stablegrad.rules.logarithm import expanded, write_linear
 
     linear, guards = expanded(c, linear)
@@ -71,13 +71,13 @@ def _of_two(
     if all(signs):
         symmetric = logs[0].plus(logs[1])
         if not fits and terms[0].coefficient == terms[1].coefficient and not symmetric.parts:
-            half = _write(c, logs[0].plus(logs[1], -ONE).scaled(HALF), node)
+            half = write_sum(c, logs[0].plus(logs[1], -ONE).scaled(HALF), node)
             middle = symmetric.scaled(HALF).with_log(2)
             return rest.plus(middle, times), c.build.elementwise("log_cosh", half), times
         if fits:
-            difference = _write(c, logs[1 - best].plus(logs[best], -ONE), node)
+            difference = write_sum(c, logs[1 - best].plus(logs[best], -ONE), node)
             return rest.plus(logs[best], times), c.build.elementwise("softplus", difference), times
-        return rest, c.build.elementwise("stable_logaddexp", *(_write(c, l, node) for l in logs)), times
+        return rest, c.build.elementwise("stable_logaddexp", *(write_sum(c, l, node) for l in logs)), times
     if not any(signs):
         return rest, c.build.full(float("nan"), node), times
     plus = signs.index(True)
@@ -85,10 +85,10 @@ def _of_two(
     if fits:
         base = best
         other = 1 - base
-        difference = _write(c, logs[other].plus(logs[base], -ONE), node)
+        difference = write_sum(c, logs[other].plus(logs[base], -ONE), node)
         op = "log1mexp" if base == plus else "log_expm1"
         return rest.plus(logs[base], times), c.build.elementwise(op, difference), times
-    ordered = (_write(c, logs[plus], node), _write(c, logs[minus], node))
+    ordered = (write_sum(c, logs[plus], node), write_sum(c, logs[minus], node))
     return rest, c.build.elementwise("logdiffexp", *ordered), times
 
 
@@ -107,7 +107,7 @@ def mantissa_and_exponent(c: Companions, term: Term, like: Node) -> tuple[Node, 
     mantissa, exponent = open_factors(c, term, like)
     m = mantissa if mantissa is not None else c.build.full(ONE, like)
     m = c.build.scale(m, term.coefficient) if mantissa is not None else c.build.full(term.coefficient, like)
-    return m, _write(c, exponent, like)
+    return m, write_sum(c, exponent, like)
 
 
 def inverse_hyperbolic(c: Companions, node: Node, terms: tuple[Term, ...]) -> tuple[Node, Linear] | None:
@@ -150,11 +150,14 @@ def along_axes(
     """times * log(sum along axes, laid along `dims`) + rest."""
     under, axes = c.reductions[core]
     r = under.exponent
-    found = absorbed(c, r, axes, dims, node, times, rest) if not under.factors else None
+    pool = rest.plus(Linear({p: whole.parts[p] for p in logs}))  # logarithms beside it may be its entries
+    found = absorbed(c, r, axes, dims, node, times, pool) if not under.factors else None
     if found is not None:
-        rest, permutation = found
+        left, permutation = found
+        taken = {p for p in logs if p not in left.parts}
+        rest = Linear({p: k for p, k in left.parts.items() if p not in logs}, left.constant, left.logs)
         soft = c.build.keep("log_softmax", _rest_node(c, r), axes)
-        return rest, arrange(c.graph, soft, node.shape, permutation), -times, set()
+        return rest, arrange(c.graph, soft, node.shape, permutation), -times, taken
     other = _others_over_sum(c, r, axes, dims, node, times, rest)
     if other is not None:
         return other
@@ -178,7 +181,7 @@ def along_axes(
 def _rest_node(c: Companions, r: Linear) -> Node:
     """The exponent under a sum, in its own shape."""
     like = next(iter(r.parts))
-    return _write(c, r, like)
+    return write_sum(c, r, like)
 
 
 def _others_over_sum(
@@ -212,9 +215,10 @@ def _normaliser(
     if not under.factors:
         return None
     for part in logs:
-        other, other_dims = base_and_dims(c.graph, part.inputs[0])
-        if other not in c.reductions or other_dims != dims or whole.parts[part] != -times:
+        found = reduced_core(c, part.inputs[0])
+        if found is None or found[1] != dims or whole.parts[part] != -times:
             continue
+        other = found[0]
         plain, plain_axes = c.reductions[other]
         if not plain.factors and plain_axes == axes and plain.exponent == under.exponent:
             return part

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stablegrad.graph.arrange import base_and_dims
 from stablegrad.graph.node import Node, moved_inputs
 from stablegrad.graph.rational import Rational, quotient
 from stablegrad.rules import log_of_sum, structure
 from stablegrad.rules.companions import constant_value
 from stablegrad.rules.forms import ONE, Linear, Term
+from stablegrad.rules.layout import reduced_core
 from stablegrad.rules.powers import _is_even, joined_signs
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def write_linear(c: Companions, linear: Linear, like: Node) -> Node:
     logs = [p for p in linear.parts if p.op.name == "log"]
     rest = Linear({p: k for p, k in linear.parts.items() if p.op.name != "log"}, linear.constant, linear.logs)
     # Sums along axes first: they absorb whole parts (x - logsumexp(x)); then the others, which choose a base.
-    logs.sort(key=lambda p: (_reduction_under(c, p.inputs[0]) is None, p.order))
+    logs.sort(key=lambda p: (reduced_core(c, p.inputs[0]) is None, p.order))
     while logs:
         part = logs.pop(0)
         rest, piece, times, absorbed = _write_one_log(c, part, linear.parts[part], rest, logs, linear, like)
@@ -90,17 +90,12 @@ def write_linear(c: Companions, linear: Linear, like: Node) -> Node:
     return _written_sum(c, rest, pieces, like)
 
 
-def _reduction_under(c: Companions, node: Node) -> tuple[Node, tuple[int, ...]] | None:
-    core, dims = base_and_dims(c.graph, node)
-    return (core, dims) if core in c.reductions else None
-
-
 def _write_one_log(
     c: Companions, part: Node, times: Rational, rest: Linear, logs: list[Node], whole: Linear, like: Node
 ) -> tuple[Linear, Node, Rational, set[Node]]:
     """(what remains of the sum, a node, its coefficient, other logarithms that it took with it)."""
     node = part.inputs[0]
-    under = _reduction_under(c, node)
+    under = reduced_core(c, node)
     if under is not None:
         return log_of_sum.along_axes(c, node, *under, times, rest, logs, whole)
     terms = c.terms_of(node)

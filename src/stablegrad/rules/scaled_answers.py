@@ -8,12 +8,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import constant_along
-from stablegrad.graph.node import Node, literal_number, moved_inputs
+from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
 from stablegrad.graph.rational import Rational, quotient
 from stablegrad.rules import companions as _companions
 from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.differences import simplified_sum
 from stablegrad.rules.forms import HALF, ONE, Linear, Term, collect
+from stablegrad.rules.joined import as_exponent, joined
 from stablegrad.rules.layout import move_term
 from stablegrad.rules.powers import power_of_term
 
@@ -60,7 +61,13 @@ def exponential_of(c: Companions, part: Node) -> tuple[Term, frozenset[Node]] | 
     if len(data) == 1:
         assert answers[0] is not None
         return move_term(c, part, answers[0][0], answers[0][1])
-    return _joined(c, part, data, answers)
+    pieces = [
+        a if a is not None else (Term(exponent=c.linear(part.inputs[k])), frozenset())
+        for k, a in zip(data, answers, strict=True)
+    ]
+    if any(guards for _, guards in pieces):
+        return None
+    return joined(c, part, data, [t for t, _ in pieces]), frozenset()
 
 
 def _exponential_of_sum(c: Companions, node: Node) -> tuple[Term, frozenset[Node]] | None:
@@ -80,28 +87,6 @@ def _argument(c: Companions, u: Node) -> tuple[Term, frozenset[Node]]:
         return Term(factors={c.build.elementwise("nonnegative", u): ONE}), frozenset()
     term, guards = c.single(u)
     return term, guards | {u}
-
-
-def _joined(
-    c: Companions, part: Node, data: tuple[int, ...], answers: list
-) -> tuple[Term, frozenset[Node]] | None:
-    """exp of joined pieces: the mantissas joined, the exponents joined."""
-    mantissas, exponents = {}, {}
-    for k, answer in zip(data, answers):
-        piece = part.inputs[k]
-        if answer is None:
-            mantissas[k], exponents[k] = c.build.full(ONE, piece), piece
-            continue
-        term, guards = answer
-        if guards or not all(c.trivial(f) or f.op.name == "nonnegative" for f in term.factors):
-            return None
-        mantissas[k] = c.raw_term(Term(term.coefficient, term.factors), piece)
-        exponents[k] = c.raw_linear(term.exponent, piece)
-    factor = c.build.move_like(part, mantissas)
-    term = Term(factors={factor: ONE})
-    if any(literal_number(e) != 0 for e in exponents.values()):
-        term = term.times(Term(exponent=Linear({c.build.move_like(part, exponents): ONE})))
-    return term, frozenset()
 
 
 def _exp(c: Companions, node: Node) -> Scaled:
@@ -227,10 +212,27 @@ def _abs(c: Companions, node: Node) -> Scaled | None:
     return _scaled([Term(abs(term.coefficient), factors, term.exponent)], inner.guards)
 
 
+def _guard_of_nonnegative(c: Companions, node: Node) -> Scaled | None:
+    """max(p, 0), relu(p) and clip(p, 0, 1) of a p that is in the range anyway: p."""
+    x = node.inputs[0] if node.op.name == "relu" else node.inputs[1 if node.op.name == "clamp" else 0]
+    if node.op.name == "max" and literal_number(x) is not None:
+        x = node.inputs[1]
+    low, high = c.facts.interval(x)
+    below = c.facts.interval(node.inputs[0])[1] if node.op.name == "clamp" else 0.0
+    if node.op.name == "max":
+        below = max((float(k) for i in node.inputs if (k := literal_number(i)) is not None), default=math.inf)
+    above = c.facts.interval(node.inputs[2])[0] if node.op.name == "clamp" else math.inf
+    if not (low >= 0 >= below and high <= above) or c.trivial(x):
+        return None
+    return c.scaled(x)
+
+
 # -- moving -----------------------------------------------------------------------------------------------------------
 
 
 def _moved(c: Companions, node: Node) -> Scaled | None:
+    if len(moved_inputs(node)) > 1:
+        return _joined_values(c, node)
     if moved_inputs(node) != (0,) or c.trivial(node.inputs[0]):
         return None
     inner = c.scaled(node.inputs[0])
@@ -238,6 +240,22 @@ def _moved(c: Companions, node: Node) -> Scaled | None:
         return None
     moved = [move_term(c, node, t, inner.guards) for t in inner.terms]
     return _scaled([t for t, _ in moved], *(g for _, g in moved))
+
+
+def _joined_values(c: Companions, node: Node) -> Scaled | None:
+    """Pieces joined (stack, concatenate, pad): their mantissas joined, their exponents joined."""
+    data = moved_inputs(node)
+    if any(not is_float(node.inputs[k].dtype) for k in data) or all(c.trivial(node.inputs[k]) for k in data):
+        return None
+    terms = []
+    for k in data:
+        term, guards = c.single(node.inputs[k])
+        if guards:
+            return None
+        terms.append(as_exponent(c, term))
+    if not any(t.exponent for t in terms):
+        return None
+    return _scaled([joined(c, node, data, terms)])
 
 
 def _cast(c: Companions, node: Node) -> Scaled | None:
@@ -323,7 +341,7 @@ def _reduce_sum(c: Companions, node: Node) -> Scaled | None:
     count = math.prod(inner.shape[k] for k in axes)
     terms = []
     for term in scaled.terms:
-        outside, rest = split_along(c, term, axes)
+        outside, rest = split_along(c, as_exponent(c, term, axes), axes)
         outside = drop_term(c, outside, axes)
         if not rest.factors and not rest.exponent:
             terms.append(outside.scaled(count))
@@ -361,6 +379,9 @@ SCALED_ANSWERS: dict[str, Callable[[Companions, Node], Scaled | None]] = {
     "rsqrt": _power(-HALF),
     "pow": _pow,
     "abs": _abs,
+    "max": _guard_of_nonnegative,
+    "relu": _guard_of_nonnegative,
+    "clamp": _guard_of_nonnegative,
     "cast": _cast,
     "select": _select,
     "reduce_sum": _reduce_sum,

@@ -14,6 +14,8 @@ from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node, moved_inputs
 from stablegrad.graph.rational import Rational, quotient, rational
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
+from stablegrad.rules.layout import lay, reduced_core
+from stablegrad.rules.log_of_sum import write_sum
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions, Scaled
@@ -48,7 +50,7 @@ def write_difference(c: Companions, terms: list[Term], like: Node) -> Node | Non
     for base, other, sign in ((minus, plus, ONE), (plus, minus, -ONE)):
         if base.is_number():
             ratio = abs(quotient(other.coefficient, base.coefficient))
-            z = _write(c, other.exponent.with_log(ratio), like)
+            z = write_sum(c, other.exponent.with_log(ratio), like)
             return c.build.scale(c.build.elementwise("stable_expm1", z), sign * abs(base.coefficient))
     return None
 
@@ -89,7 +91,7 @@ def _assembled(
         if product is None:
             return build.full(number, like)
         return build.scale(product, rational(number) if math.isfinite(number) else 0)
-    written = _write(c, exponent, like)
+    written = write_sum(c, exponent, like)
     if product is None:
         return build.scale(build.elementwise("exp", written), coefficient)
     low, high = c.facts.interval(written)
@@ -102,12 +104,6 @@ def _safe(exponent: Linear) -> float:
     from stablegrad.rules.companions import constant_value
 
     return min(float(constant_value(exponent)), 700.0)
-
-
-def _write(c: Companions, linear: Linear, like: Node) -> Node:
-    from stablegrad.rules.log_of_sum import _write as write
-
-    return write(c, linear, like)
 
 
 def open_factors(c: Companions, term: Term, like: Node) -> tuple[Node | None, Linear]:
@@ -137,10 +133,10 @@ def _raised(c: Companions, node: Node, power: Rational) -> Node:
 
 def shifted(c: Companions, node: Node) -> tuple[Node, Node] | None:
     """(mantissa, shift) with node = mantissa * exp(shift), where `node` is a sum of exponentials; else None."""
-    core, dims = base_and_dims(c.graph, node)
-    if core in c.reductions:
-        m, s = _shifted_reduction(c, core)
-        return arrange(c.graph, m, node.shape, dims), arrange(c.graph, s, node.shape, dims)
+    under = reduced_core(c, node)
+    if under is not None:
+        m, s = _shifted_reduction(c, under[0])
+        return lay(c, m, node.shape, under[1]), lay(c, s, node.shape, under[1])
     if node.op.name in ("move", "reshape", "arrange") and moved_inputs(node) == (0,):
         inner = shifted(c, node.inputs[0])
         if inner is None:
@@ -155,7 +151,7 @@ def shifted(c: Companions, node: Node) -> tuple[Node, Node] | None:
 def _shifted_reduction(c: Companions, core: Node) -> tuple[Node, Node]:
     under, axes = c.reductions[core]
     like = next(iter(under.exponent.parts))
-    x = _write(c, under.exponent, like)
+    x = write_sum(c, under.exponent, like)
     if under.factors:
         weights = c.raw_term(Term(factors=under.factors), x)
         shift = c.build.along("shift_weighted", x, axes, weights)
@@ -188,9 +184,10 @@ def _softmax(c: Companions, factors: dict[Node, Rational], exponent: Linear, lik
     from stablegrad.rules.log_of_sum import _others_over_sum, _rest_node
 
     for node, power in factors.items():
-        core, dims = base_and_dims(c.graph, node)
-        if power >= 0 or power.denominator != 1 or core not in c.reductions:
+        found = reduced_core(c, node)
+        if power >= 0 or power.denominator != 1 or found is None:
             continue
+        core, dims = found
         under, axes = c.reductions[core]
         if under.factors:
             continue
@@ -227,7 +224,7 @@ def _relative_expm1(
         for below, down in factors.items():
             if down == -1 and len(z.parts) == 1 and not z.constant and not z.logs and below in z.parts:
                 k = z.parts[below]
-                written = c.build.elementwise("exprel", _write(c, z, like))
+                written = c.build.elementwise("exprel", write_sum(c, z, like))
                 remaining = {n: p for n, p in factors.items() if n not in (node, below)}
                 return written, remaining, exponent, k * other.coefficient
     return None
@@ -257,7 +254,7 @@ def _tanh(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: 
             base = next(t for t in under if t.exponent == plus.exponent) if any(
                 t.exponent == plus.exponent for t in under) else under[gaps.index(gap)]  # fmt: skip
             rest = exponent.plus(plus.exponent).plus(base.exponent, -ONE)
-            written = c.build.elementwise("stable_tanh", _write(c, gap.scaled(HALF), like))
+            written = c.build.elementwise("stable_tanh", write_sum(c, gap.scaled(HALF), like))
             remaining = {n: p for n, p in factors.items() if n not in (node, below)}
             return written, remaining, rest, quotient(plus.coefficient, under[0].coefficient)
     return None
@@ -273,7 +270,7 @@ def _open_pair(
         for copy in copies:
             base = min((0, 1), key=lambda k: (exponent.plus(logs[k], copy).size(), not terms[k].is_number()))
             exponent = exponent.plus(logs[base], copy)
-            gap = _write(c, logs[base].plus(logs[1 - base], -ONE), like)
+            gap = write_sum(c, logs[base].plus(logs[1 - base], -ONE), like)
             sigmoid = c.build.elementwise("sigmoid", gap)
             pieces.append(sigmoid if copy == -1 else c.raw_power(sigmoid, -copy))
         return exponent, ONE
@@ -285,7 +282,7 @@ def _open_pair(
         return exponent, number
     # a difference: base * expm1(other - base), with the sign of the base's partner
     base = min((0, 1), key=lambda k: (exponent.plus(logs[k], power).size(), not terms[k].is_number()))
-    gap = _write(c, logs[1 - base].plus(logs[base], -ONE), like)
+    gap = write_sum(c, logs[1 - base].plus(logs[base], -ONE), like)
     change = c.build.elementwise("stable_expm1", gap)
     if base == plus:
         change = c.build.neg(change)

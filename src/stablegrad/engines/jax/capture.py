@@ -134,6 +134,8 @@ class Capture:
             node = self._pure(equation, inputs, equation.outvars[0])
             if node is not None:
                 return [node]
+        if equation.primitive is names.SPLIT:
+            return self._split(equation, inputs[0])
         self._note_opaque(equation, source)
         if equation.effects:
             self.effects.extend(inputs)
@@ -148,6 +150,18 @@ class Capture:
             return [self._fresh(region, inputs, equation.outvars[0], (handle,))]
         whole = self.graph.node(region, inputs, (handle,), (), None, share=False)
         return [self._fresh("output", (whole,), var, (k,)) for k, var in enumerate(equation.outvars)]
+
+    def _split(self, equation: jex.JaxprEqn, whole: Node) -> list[Node]:
+        """Each piece as a slice."""
+        axis, start, pieces = equation.params["axis"], 0, []
+        for size, var in zip(equation.params["sizes"], equation.outvars, strict=True):
+            begin, end = [0] * len(whole.shape), list(whole.shape)
+            begin[axis], end[axis] = start, start + int(size)
+            parameters = (("limit_indices", tuple(end)), ("start_indices", tuple(begin)), ("strides", None))
+            handle = Handle(names.SLICE, parameters, (0,))
+            pieces.append(self.graph.node("move", (whole,), (handle,), tuple(var.aval.shape), whole.dtype))
+            start += int(size)
+        return pieces
 
     def _note_opaque(self, equation: jex.JaxprEqn, source: Source | None) -> None:
         if equation.effects:
@@ -219,10 +233,14 @@ class Capture:
         if primitive in names.MOVING:
             data = names.MOVING[primitive]
             data = tuple(range(len(inputs))) if data is None else data
-            if primitive is _compat.primitive("gather") and params["fill_value"] is not None:
-                return None  # elements that are none of the operand's
+            if primitive is names.GATHER and not _is_nan_or_none(params["fill_value"]):
+                return None  # elements that are none of the operand's; NaN is NaN under every operation
             return graph.node("move", inputs, (Handle(primitive, handle.parameters, data),), shape, dtype)
         return None
+
+
+def _is_nan_or_none(value: Any) -> bool:
+    return value is None or bool(value != value)
 
 
 def _fit(graph: Graph, node: Node, shape: tuple[int, ...]) -> Node:

@@ -86,6 +86,8 @@ IOTA = _compat.primitive("iota")
 STOP_GRADIENT = _compat.primitive("stop_gradient")
 BARRIER = _compat.optimization_barrier_p
 SPLIT = _compat.split_p
+SLICE = _compat.primitive("slice")
+GATHER = _compat.primitive("gather")
 
 # JAX's own custom_jvp functions that have a name here; their derivative is the mathematical one.
 OWN_CUSTOM_JVP = {"logaddexp": "logaddexp", "xlogy": "xlogy", "xlog1py": "xlog1py", "relu": "relu"}
