@@ -1,19 +1,34 @@
 """Stable functions for JAX, each with its own derivative rule, right in forward, reverse and second order."""
 
 from stablegrad.numerics.jax.exponentials import expm1, log1p
+from stablegrad.numerics.jax.hyperbolic import acosh, asinh, atanh
 from stablegrad.numerics.jax.log_domain import log1mexp, log_expm1, logaddexp, logdiffexp
+from stablegrad.numerics.jax.normal import log_erfc, log_ndtr
 from stablegrad.numerics.jax.others import log_one_minus_softmax, log_sum_others
-from stablegrad.numerics.jax.products import mul_exp, times_log
-from stablegrad.numerics.jax.reductions import logsumexp
+from stablegrad.numerics.jax.products import log_abs_product, mul_exp, times_log, xlog1py, xlogy
+from stablegrad.numerics.jax.quotients import divide, exprel, log1prel
+from stablegrad.numerics.jax.reductions import log_matmul_exp, logsumexp, logsumexp_weighted
 from stablegrad.numerics.jax.sigmoids import log_cosh, log_sigmoid, sigmoid, softplus, tanh
 from stablegrad.numerics.jax.softmaxes import log_softmax, one_minus_softmax, softmax
+from stablegrad.numerics.jax.trigonometric import cosm1
 
 __all__ = [
+    "acosh",
+    "asinh",
+    "atanh",
+    "cosm1",
+    "divide",
     "expm1",
+    "exprel",
     "log1mexp",
     "log1p",
+    "log1prel",
+    "log_abs_product",
     "log_cosh",
+    "log_erfc",
     "log_expm1",
+    "log_matmul_exp",
+    "log_ndtr",
     "log_one_minus_softmax",
     "log_sigmoid",
     "log_softmax",
@@ -21,6 +36,7 @@ __all__ = [
     "logaddexp",
     "logdiffexp",
     "logsumexp",
+    "logsumexp_weighted",
     "mul_exp",
     "one_minus_softmax",
     "sigmoid",
@@ -28,4 +44,6 @@ __all__ = [
     "softplus",
     "tanh",
     "times_log",
+    "xlog1py",
+    "xlogy",
 ]

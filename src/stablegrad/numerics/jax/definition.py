@@ -9,7 +9,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,9 @@ from jax.custom_derivatives import SymbolicZero
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+Axis: TypeAlias = Any
+"""What a caller passes: an int, a sequence of ints or None for all; what a function gets: sorted ints."""
 
 _cores: dict[Callable[..., Any], Any] = {}
 
@@ -28,18 +31,26 @@ def elementwise(function: Function) -> Function:
     Arguments are promoted and broadcast as in jax.numpy. float16 and bfloat16 compute in float32 inside and
     return their own dtype; integers become the default floating dtype; complex numbers raise TypeError.
     """
+    return _public(function, broadcast=True)
+
+
+def of_arrays(function: Function) -> Function:
+    """The same without the broadcasting."""
+    return _public(function, broadcast=False)
+
+
+def _public(function: Function, broadcast: bool) -> Function:
     core: Any = jax.custom_jvp(function)
 
     @functools.partial(jax.jit, inline=True)
     def traced(*args: Any) -> Any:
-        arrays, dtype = _working_arrays(function.__name__, args)
+        arrays, dtype = _working_arrays(function.__name__, args, broadcast)
         return _converted(core(*arrays), dtype)
 
     @functools.wraps(function)
     def public(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
-            bound = inspect.signature(function).bind(*args, **kwargs)
-            args = bound.args
+            args = inspect.signature(function).bind(*args, **kwargs).args
         return traced(*args)
 
     _cores[public] = core
@@ -54,7 +65,7 @@ def along_axis(function: Function) -> Function:
 
     @functools.partial(jax.jit, inline=True, static_argnums=0)
     def traced(axis: Any, *args: Any) -> Any:
-        arrays, dtype = _working_arrays(function.__name__, args)
+        arrays, dtype = _working_arrays(function.__name__, args, broadcast=True)
         axes = _axes(function.__name__, axis, arrays[0].ndim)
         return _converted(core(*arrays, axes), dtype)
 
@@ -103,7 +114,7 @@ def spread(reduced: jax.Array, like: jax.Array, axes: Sequence[int]) -> jax.Arra
     return lax.broadcast_in_dim(reduced, like.shape, [d for d in range(like.ndim) if d not in axes])
 
 
-def _working_arrays(name: str, args: Sequence[Any]) -> tuple[list[jax.Array], Any]:
+def _working_arrays(name: str, args: Sequence[Any], broadcast: bool) -> tuple[list[jax.Array], Any]:
     dtype = jnp.result_type(*args)
     if jnp.issubdtype(dtype, jnp.complexfloating):
         raise TypeError(f"{name} is a function of real numbers, but was given {dtype}; pass real arrays.")
@@ -111,7 +122,7 @@ def _working_arrays(name: str, args: Sequence[Any]) -> tuple[list[jax.Array], An
         dtype = jnp.result_type(float)
     working = jnp.float32 if jnp.finfo(dtype).bits < 32 else dtype
     arrays = [_converted(jnp.asarray(arg), working) for arg in args]
-    if len({array.shape for array in arrays}) > 1:
+    if broadcast and len({array.shape for array in arrays}) > 1:
         arrays = jnp.broadcast_arrays(*arrays)
     return arrays, dtype
 

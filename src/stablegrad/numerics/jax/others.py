@@ -1,19 +1,15 @@
 """For each entry the logarithm of the sum of the other exponentials, in time linear in their number."""
 
-from collections.abc import Sequence
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from stablegrad.numerics.jax.definition import along_axis, combined, derivative_of, select, spread
+from stablegrad.numerics.jax.definition import Axis, along_axis, combined, derivative_of, select, spread
 from stablegrad.numerics.jax.log_domain import difference
 from stablegrad.numerics.jax.sigmoids import log_sigmoid, sigmoid
 
 __all__ = ["log_one_minus_softmax", "log_sum_others"]
-
-Axis = int | Sequence[int]
 
 
 @along_axis

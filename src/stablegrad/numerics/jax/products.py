@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from stablegrad.numerics.jax.definition import combined, derivative_of, elementwise, select
+from stablegrad.numerics.jax.definition import Axis, along_axis, combined, derivative_of, elementwise, select
+from stablegrad.numerics.jax.exponentials import log1p
+from stablegrad.numerics.jax.quotients import divide
 
-__all__ = ["mul_exp", "times_log"]
+__all__ = ["log_abs_product", "mul_exp", "times_log", "xlog1py", "xlogy"]
 
 
 @elementwise
@@ -68,3 +70,76 @@ def _times_log_rule(primals, tangents):
 
 def _without_log_of_zero(t: jax.Array, l: jax.Array) -> jax.Array:  # noqa: E741
     return select((t == 0) & (l == -jnp.inf), 0.0, l)
+
+
+@elementwise
+def xlogy(x: jax.Array, y: jax.Array) -> jax.Array:
+    """x * log(y), 0 where both are 0, with both gradients 0 there (and the second derivatives).
+
+    x == 0 with y < 0 stays NaN, and so does x == 0 with y == inf.
+
+    >>> import jax
+    >>> [float(g) for g in jax.grad(xlogy, (0, 1))(0.0, 0.0)]
+    [0.0, 0.0]
+    """
+    return x * lax.log(select((x == 0) & (y == 0), 1.0, y))
+
+
+@derivative_of(xlogy)
+def _xlogy_rule(primals, tangents):
+    x, y = primals
+    both = (x == 0) & (y == 0)
+    inside = select(both, 1.0, y)
+    return xlogy(x, y), combined(
+        x,
+        (tangents[0], lambda dx: lax.log(inside) * dx),
+        (tangents[1], lambda dy: divide(select(both, 0.0, x), inside) * dy),
+    )
+
+
+@elementwise
+def xlog1py(x: jax.Array, y: jax.Array) -> jax.Array:
+    """x * log(1 + y), 0 where x == 0 and y == -1, with both gradients 0 there (and the second derivatives).
+
+    x == 0 with y < -1 stays NaN, and so does x == 0 with y == inf.
+
+    >>> float(xlog1py(0.0, -1.0)), float(xlog1py(2.0, 1e-20)) == float(jnp.float32(2e-20))
+    (0.0, True)
+    """
+    return x * log1p(select((x == 0) & (y == -1), 0.0, y))
+
+
+@derivative_of(xlog1py)
+def _xlog1py_rule(primals, tangents):
+    x, y = primals
+    both = (x == 0) & (y == -1)
+    inside = select(both, 0.0, y)
+    return xlog1py(x, y), combined(
+        x,
+        (tangents[0], lambda dx: log1p(inside) * dx),
+        (tangents[1], lambda dy: divide(select(both, 0.0, x), 1 + inside) * dy),
+    )
+
+
+@along_axis
+def log_abs_product(x: jax.Array, axis: Axis = None) -> jax.Array:
+    """log(prod(x)) over `axis` (all axes by default), without the product; the result lacks those axes.
+
+    NaN if the product is negative, -inf if a factor is 0 (and none is infinite). The derivative is 1 / x.
+
+    >>> print(log_abs_product(jnp.full(4, 1e-30)))
+    -276.3102
+    """
+    negative = lax.reduce_prod(lax.sign(x), axis) < 0
+    # log|x| = whole + part: the whole numbers add up without rounding, and the parts are small.
+    log = lax.log(lax.abs(x))
+    whole = lax.clamp(x.dtype.type(-2000), lax.round(log), x.dtype.type(2000))
+    total = lax.reduce_sum(whole, axis) + lax.reduce_sum(log - whole, axis)
+    return select(negative, jnp.nan, total)
+
+
+@derivative_of(log_abs_product)
+def _log_abs_product_rule(axis, primals, tangents):
+    (x,) = primals
+    value = log_abs_product(x, axis)
+    return value, combined(value, (tangents[0], lambda dx: lax.reduce_sum(dx / x, axis)))

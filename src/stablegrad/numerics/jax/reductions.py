@@ -1,16 +1,22 @@
 """Logarithms of sums of exponentials along axes."""
 
-from collections.abc import Sequence
-
 import jax
+import jax.numpy as jnp
 from jax import lax
 
-from stablegrad.numerics.jax.definition import along_axis, combined, derivative_of
+from stablegrad.numerics.jax.definition import (
+    Axis,
+    along_axis,
+    combined,
+    derivative_of,
+    of_arrays,
+    select,
+    spread,
+)
+from stablegrad.numerics.jax.quotients import divide
 from stablegrad.numerics.jax.softmaxes import maximum_and_rest, probabilities
 
-__all__ = ["logsumexp"]
-
-Axis = int | Sequence[int] | None
+__all__ = ["log_matmul_exp", "logsumexp", "logsumexp_weighted"]
 
 
 @along_axis
@@ -36,3 +42,90 @@ def _logsumexp_rule(axis, primals, tangents):
     return value, combined(
         value, (tangents[0], lambda dx: lax.reduce_sum(probabilities(x, axis, 0.0) * dx, axis))
     )
+
+
+@along_axis
+def logsumexp_weighted(e: jax.Array, m: jax.Array, axis: Axis = None) -> jax.Array:
+    """log(sum(m * exp(e))) over `axis` (all axes by default), m of either sign; the result lacks those axes.
+
+    An entry with m == 0 is left out, even if e is huge or infinite (a NaN in e stays NaN). NaN where the sum
+    is negative, -inf where it is 0. The derivative by m is exp(e - result), which may truly be infinite; by e
+    it is m exp(e - result), 0 where m == 0.
+
+    >>> print(logsumexp_weighted(jnp.array([1000.0, 999.0, jnp.inf]), jnp.array([1.0, -1.0, 0.0])))
+    999.5413
+    """
+    shift, _, weighted = _weighted_terms(e, m, axis)
+    return shift + lax.log(lax.reduce_sum(weighted, axis))
+
+
+@derivative_of(logsumexp_weighted)
+def _logsumexp_weighted_rule(axis, primals, tangents):
+    e, m = primals
+    value = logsumexp_weighted(e, m, axis)
+    _, exponentials, weighted = _weighted_terms(e, m, axis)
+    total = spread(lax.reduce_sum(weighted, axis), e, axis)
+    nothing = (total == 0) & (exponentials == 0)
+    slope = divide(exponentials, select(nothing, 1.0, total))
+    by_e = m * select(m == 0, 0.0, slope)
+    return value, combined(
+        value,
+        (tangents[0], lambda de: lax.reduce_sum(by_e * de, axis)),
+        (tangents[1], lambda dm: lax.reduce_sum(slope * dm, axis)),
+    )
+
+
+def _weighted_terms(e: jax.Array, m: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, ...]:
+    """A shift c, exp(e - c), and m exp(e - c), of which the largest is about 4; c counts as constant.
+
+    With c = max(e + log|m|) - 11/8 neither factor leaves the range of the dtype where the product matters:
+    -log|m| lies between -88.72 and 87.33 in float32, and a float32 exponential between -87.33 and 88.72.
+    """
+    largest = jnp.finfo(e.dtype).max.astype(e.dtype)
+    magnitude = e + lax.log(lax.min(lax.abs(m), largest))
+    peak = lax.reduce_max(select(m == 0, -jnp.inf, magnitude), axis)
+    shift = lax.stop_gradient(lax.clamp(-largest, peak - 1.375, largest))
+    exponent = e - spread(shift, e, axis)
+    exponentials = lax.exp(exponent)
+    return shift, exponentials, m * select(m == 0, lax.exp(lax.min(exponent, 0.0)), exponentials)
+
+
+@of_arrays
+def log_matmul_exp(e: jax.Array, w: jax.Array) -> jax.Array:
+    """log(exp(e) @ w) for e of shape (..., K) and w of shape (K, N) of either sign; shape (..., N).
+
+    Each row of e is shifted by its maximum. -inf where a row of e is all -inf or a sum is 0 (no gradient
+    flows to e there), NaN where a sum is negative. A sum that the largest entry of the row takes no part in
+    (its weight is 0) is lost, -inf, where it is smaller than that entry by more than the range of the dtype.
+
+    >>> print(log_matmul_exp(jnp.array([[1000.0, 1000.0]]), jnp.eye(2)))
+    [[1000. 1000.]]
+    """
+    shift, exponentials = _shifted_rows(e)
+    return shift + lax.log(_matmul(exponentials, w))
+
+
+@derivative_of(log_matmul_exp)
+def _log_matmul_exp_rule(primals, tangents):
+    e, w = primals
+    _, exponentials = _shifted_rows(e)
+    total = _matmul(exponentials, w)
+    value = log_matmul_exp(e, w)
+    by_w = divide(lax.full_like(total, 1), total)
+    by_e = select(total == 0, 0.0, by_w)
+    return value, combined(
+        value,
+        (tangents[0], lambda de: by_e * _matmul(exponentials * de, w)),
+        (tangents[1], lambda dw: by_w * _matmul(exponentials, dw)),
+    )
+
+
+def _shifted_rows(e: jax.Array) -> tuple[jax.Array, jax.Array]:
+    largest = jnp.finfo(e.dtype).max.astype(e.dtype)
+    shift = lax.clamp(-largest, lax.stop_gradient(lax.reduce_max(e, (e.ndim - 1,))), largest)
+    shift = lax.expand_dims(shift, (e.ndim - 1,))
+    return shift, lax.exp(e - shift)
+
+
+def _matmul(a: jax.Array, b: jax.Array) -> jax.Array:
+    return lax.dot_general(a, b, (((a.ndim - 1,), (0,)), ((), ())), precision=lax.Precision.HIGHEST)

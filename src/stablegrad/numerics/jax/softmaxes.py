@@ -1,17 +1,14 @@
 """Softmax and its companions: every 1 - p is computed as the sum of the other terms, never by subtraction."""
 
 import functools
-from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from stablegrad.numerics.jax.definition import along_axis, combined, derivative_of, select, spread
+from stablegrad.numerics.jax.definition import Axis, along_axis, combined, derivative_of, select, spread
 
 __all__ = ["log_softmax", "one_minus_softmax", "softmax"]
-
-Axis = int | Sequence[int] | None
 
 
 @along_axis
