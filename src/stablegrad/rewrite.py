@@ -10,6 +10,7 @@ from stablegrad.graph.node import Graph, Node
 from stablegrad.graph.printing import expression
 from stablegrad.rules import RULES, Companions
 from stablegrad.rules.branches import Branches
+from stablegrad.rules.div import softmax_of_rewritten_sum
 
 
 @dataclass
@@ -47,9 +48,21 @@ def rewrite(graph: Graph, roots: Iterable[Node], disabled: frozenset[str] = froz
         result.replaced[node] = replacement
         result.records.append((name, node, replacement, reason))
         waiting.append(replacement)
+    _revisit_softmax(companions, result, seen)
     if "untaken_branch" not in disabled:
         _guard_branches(companions, result, seen)
     return result
+
+
+def _revisit_softmax(companions: Companions, result: Rewriting, needed: set[Node]) -> None:
+    """Softmaxes that facts had left alone, where a rewrite now works on the same sum."""
+    if not companions.written:
+        return
+    for node in sorted((n for n in needed if n.op.name == "div" and n.origin is not None), key=lambda n: n.order):
+        found = softmax_of_rewritten_sum(companions, node) if node not in result.replaced else None
+        if found is not None and found.node is not node and not _reaches(found.node, node, result.replaced):
+            result.replaced[node] = found.node
+            result.records.append((softmax_of_rewritten_sum.__name__, node, found.node, found.reason))
 
 
 def _guard_branches(companions: Companions, result: Rewriting, needed: set[Node]) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import arrange, base_and_dims
-from stablegrad.graph.node import Node, moved_inputs
+from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational
 from stablegrad.rules.forms import ONE, Linear, Term, collect, times_all
-from stablegrad.rules.layout import absorbed, move_term, reduced_core
+from stablegrad.rules.layout import absorbed, inside_one_move, move_term, reduced_core
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -53,24 +53,11 @@ def _opened(c: Companions, terms: list[Term]) -> list[Term] | None:
 
 def _under_one_move(c: Companions, terms: list[Term]) -> list[Term] | None:
     """Terms that are all moved by the same operation, simplified under it: 1 - softmax(x)[0]."""
-    nodes = {n for t in terms for n in (*t.factors, *t.exponent.parts)}
-    keys = {
-        (n.op.name, n.params, n.shape, n.inputs[1:], n.inputs[0].shape if n.inputs else ()) for n in nodes
-    }
-    if len(keys) != 1:
+    found = inside_one_move(c, terms)
+    if found is None:
         return None
-    model = next(iter(nodes))
-    if model.op.name not in ("move", "reshape") or moved_inputs(model) != (0,):
-        return None
-    if any(n in c.reductions for n in nodes):
-        return None
-
-    def inside(term: Term) -> Term:
-        exponent = Linear({n.inputs[0]: k for n, k in term.exponent.parts.items()}, term.exponent.constant,
-                          term.exponent.logs)  # fmt: skip
-        return Term(term.coefficient, {n.inputs[0]: p for n, p in term.factors.items()}, exponent)
-
-    inner = simplified_sum(c, [inside(t) for t in terms], model.inputs[0])
+    model, inside = found
+    inner = simplified_sum(c, inside, model.inputs[0])
     if len(inner) >= len(terms):
         return None
     return [move_term(c, model, t, frozenset())[0] for t in inner]

@@ -6,6 +6,7 @@ from stablegrad.facts.reach import EXPONENTIAL
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.hazards import bounded, has_exponential, safely_positive
+from stablegrad.rules.layout import reduced_core
 from stablegrad.rules.rule import Rewritten, rule
 from stablegrad.rules.value import write_scaled
 
@@ -23,6 +24,16 @@ def quotient_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
     written = write_scaled(c, c.scaled(node), node)
     return None if written is node else Rewritten(written, "numerator and denominator can overflow or both vanish; "
                                                   "their exponents are subtracted first")  # fmt: skip
+
+
+def softmax_of_rewritten_sum(c: Companions, node: Node) -> Rewritten | None:
+    """A softmax left alone at first, whose sum another rewrite has taken apart: its derivative p (1 - p) right too."""
+    cores = {found[0] for f in c.single(node)[0].factors if (found := reduced_core(c, f)) is not None}
+    if not cores & c.written:
+        return None
+    written = write_scaled(c, c.scaled(node), node)
+    return None if written.op.name != "softmax" else Rewritten(written, "its sum is part of another rewrite; "
+                                                  "the derivative p (1 - p) is right near p = 1")  # fmt: skip
 
 
 @rule("div")

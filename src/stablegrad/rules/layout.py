@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import arrange, base_and_dims
-from stablegrad.graph.node import Node
+from stablegrad.graph.node import Node, moved_inputs
 from stablegrad.graph.rational import Rational
 from stablegrad.rules.forms import Linear, Term
 
@@ -39,6 +39,26 @@ def move_term(c: Companions, node: Node, term: Term, guards: frozenset[Node]) ->
 
     exponent = Linear(all_moved(term.exponent.parts), term.exponent.constant, term.exponent.logs)
     return Term(term.coefficient, all_moved(term.factors), exponent), frozenset(map(move, guards))
+
+
+def inside_one_move(c: Companions, terms: list[Term]) -> tuple[Node, list[Term]] | None:
+    """(a moved node, the terms before the move) where all terms are moved by one and the same operation."""
+    nodes = {n for t in terms for n in (*t.factors, *t.exponent.parts)}
+    keys = {(n.op.name, n.params, n.shape, n.inputs[1:], n.inputs[0].shape if n.inputs else ()) for n in nodes}
+    if len(keys) != 1:
+        return None
+    model = next(iter(nodes))
+    if model.op.name not in ("move", "reshape") or moved_inputs(model) != (0,):
+        return None
+    if any(n in c.reductions for n in nodes):
+        return None
+    return model, [_inside(t) for t in terms]
+
+
+def _inside(term: Term) -> Term:
+    old = term.exponent
+    exponent = Linear({n.inputs[0]: k for n, k in old.parts.items()}, old.constant, old.logs)
+    return Term(term.coefficient, {n.inputs[0]: p for n, p in term.factors.items()}, exponent)
 
 
 def absorbed(

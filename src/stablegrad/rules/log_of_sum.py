@@ -148,6 +148,7 @@ def along_axes(
     whole: Linear,
 ) -> tuple[Linear, Node, Rational, set[Node]]:
     """times * log(sum along axes, laid along `dims`) + rest."""
+    c.written.add(core)
     under, axes = c.reductions[core]
     r = under.exponent
     pool = rest.plus(Linear({p: whole.parts[p] for p in logs}))  # logarithms beside it may be its entries

@@ -81,13 +81,21 @@ def write_linear(c: Companions, linear: Linear, like: Node) -> Node:
     logs = [p for p in linear.parts if p.op.name == "log"]
     rest = Linear({p: k for p, k in linear.parts.items() if p.op.name != "log"}, linear.constant, linear.logs)
     # Sums along axes first: they absorb whole parts (x - logsumexp(x)); then the others, which choose a base.
-    logs.sort(key=lambda p: (reduced_core(c, p.inputs[0]) is None, p.order))
+    logs.sort(key=lambda p: (_kind(c, p.inputs[0]), p.order))
     while logs:
         part = logs.pop(0)
         rest, piece, times, absorbed = _write_one_log(c, part, linear.parts[part], rest, logs, linear, like)
         logs = [p for p in logs if p not in absorbed]
         pieces.append(c.build.scale(piece, times))
     return _written_sum(c, rest, pieces, like)
+
+
+def _kind(c: Companions, node: Node) -> int:
+    """Weighted sums along axes before plain ones, which they take with them; other logarithms last."""
+    under = reduced_core(c, node)
+    if under is None:
+        return 2
+    return 0 if c.reductions[under[0]][0].factors else 1
 
 
 def _write_one_log(

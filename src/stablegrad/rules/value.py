@@ -14,7 +14,8 @@ from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node, moved_inputs
 from stablegrad.graph.rational import Rational, quotient, rational
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
-from stablegrad.rules.layout import lay, reduced_core
+from stablegrad.rules.hazards import is_sum_of_exponentials
+from stablegrad.rules.layout import inside_one_move, lay, reduced_core
 from stablegrad.rules.log_of_sum import write_sum
 
 if TYPE_CHECKING:
@@ -56,6 +57,10 @@ def write_difference(c: Companions, terms: list[Term], like: Node) -> Node | Non
 
 
 def write_term(c: Companions, term: Term, like: Node) -> Node:
+    moved = inside_one_move(c, [term]) if any(is_sum_of_exponentials(c, f) for f in term.factors) else None
+    if moved is not None:
+        model, (inner,) = moved
+        return c.build.move_like(model, {0: write_term(c, inner, model.inputs[0])})
     coefficient, exponent = term.coefficient, term.exponent
     factors: dict[Node, Rational] = dict(term.factors)
     pieces: list[Node] = []
@@ -149,6 +154,7 @@ def shifted(c: Companions, node: Node) -> tuple[Node, Node] | None:
 
 
 def _shifted_reduction(c: Companions, core: Node) -> tuple[Node, Node]:
+    c.written.add(core)
     under, axes = c.reductions[core]
     like = next(iter(under.exponent.parts))
     x = write_sum(c, under.exponent, like)
