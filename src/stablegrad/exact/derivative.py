@@ -7,15 +7,17 @@ the function is not defined on one of the sides.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from flint import fmpq
 
 from stablegrad.exact import scalars as s
 from stablegrad.exact.evaluate import Evaluator, is_float
-from stablegrad.exact.germs import Germ, GermAlgebra, direction, limit, slope
-from stablegrad.exact.jets import Jet, value_of
+from stablegrad.exact.germ import Germ, direction, limit, slope
+from stablegrad.exact.germs import GermAlgebra
+from stablegrad.exact.jet import Jet, value_of
 from stablegrad.exact.scalars import Infinity, Scalar, Undefined
 
 WINDOWS = (6, 12, 24, 48)
@@ -55,7 +57,9 @@ def settle(problem: Any, elements: list[Any]) -> list[Any]:
 # -- curves ----------------------------------------------------------------------------------------------------------
 
 
-def _run(problem: Any, rate: Callable[[int, int], list[tuple[int, Scalar]]], window: int, seed: int) -> list[Any]:
+def _run(
+    problem: Any, rate: Callable[[int, int], list[tuple[int, Scalar]]], window: int, seed: int
+) -> list[Any]:
     """All float outputs along a curve: input (k, place) is its value plus the sum of rate * t**power."""
     algebra = GermAlgebra(window, np.random.default_rng(seed))
 
@@ -70,7 +74,9 @@ def _run(problem: Any, rate: Callable[[int, int], list[tuple[int, Scalar]]], win
     return [x for node, r in zip(problem.graph.outputs, results) if is_float(node.dtype) for x in r.ravel()]
 
 
-def _along(problem: Any, rate: Callable, wanted: Iterable[int], read: Callable[[Any], Scalar], seed: int) -> list[Any]:
+def _along(
+    problem: Any, rate: Callable, wanted: Iterable[int], read: Callable[[Any], Scalar], seed: int
+) -> list[Any]:
     """`read` of the wanted outputs along a curve, with as many terms as that takes."""
     found: list[Any] = []
     for window in WINDOWS:
@@ -114,7 +120,7 @@ def _limits(problem: Any, wanted: list[int]) -> list[Scalar]:
         for side in (s.ONE, s.MINUS_ONE):
 
             def rate(k: int, place: int) -> list[tuple[int, Scalar]]:
-                return [(power(k, place), s.mul(side, generic(k, place)))]  # noqa: B023
+                return [(power(k, place), s.mul(side, generic(k, place)))]
 
             for column, (_, end) in zip(columns, _along(problem, rate, wanted, limit, seed)):
                 column.append(end)
@@ -129,7 +135,9 @@ def _agreed(found: list[Scalar], otherwise: Undefined) -> Scalar:
     open_ = [x for x in inside if type(x) is Undefined]
     if open_:
         worst = s.worse(*open_)
-        return Undefined("unsupported", f"no limit found: {worst.reason}") if worst.kind == "singular" else worst
+        return (
+            Undefined("unsupported", f"no limit found: {worst.reason}") if worst.kind == "singular" else worst
+        )
     first = inside[0]
     for x in inside[1:]:
         same = _same(first, x)
@@ -199,7 +207,9 @@ def _one_sided(problem: Any, number: int, side: int, wanted: list[int], elements
 
     found = _along(problem, straight, wanted, slope, 0)
     results = [_slope_at(germ, s_, value_of(elements[n]), side) for n, (germ, s_) in zip(wanted, found)]
-    again = [m for m, r in enumerate(results) if _is_singular(r) or (type(r) is Undefined and r.kind == "nan")]
+    again = [
+        m for m, r in enumerate(results) if _is_singular(r) or (type(r) is Undefined and r.kind == "nan")
+    ]
     again = [m for m in again if _is_singular(results[m]) or s.is_finite(value_of(elements[wanted[m]]))]
     if not again:
         return results
@@ -209,9 +219,11 @@ def _one_sided(problem: Any, number: int, side: int, wanted: list[int], elements
         for flip in (s.ONE, s.MINUS_ONE):
 
             def apart(k: int, place: int) -> list[tuple[int, Scalar]]:
-                return straight(k, place) + [(APART, s.mul(flip, generic(k, place)))]  # noqa: B023
+                return straight(k, place) + [(APART, s.mul(flip, generic(k, place)))]
 
-            for column, m, (germ, s_) in zip(columns, again, _along(problem, apart, [wanted[m] for m in again], slope, seed)):
+            for column, m, (germ, s_) in zip(
+                columns, again, _along(problem, apart, [wanted[m] for m in again], slope, seed)
+            ):
                 column.append(_slope_at(germ, s_, value_of(elements[wanted[m]]), side))
     for m, column in zip(again, columns):
         results[m] = _agreed(column, KINK)
@@ -283,6 +295,6 @@ def _curvature(problem: Any, curve: tuple[int, ...], places: list[int]) -> list[
     moving = {problem.directions[i] for i in curve}
     sides = []
     for sign in (s.ONE, s.MINUS_ONE):
-        rate: Callable = lambda k, p: [(1, sign)] if (k, p) in moving else []  # noqa: B023, E731
+        rate: Callable = lambda k, p: [(1, sign)] if (k, p) in moving else []
         sides.append([found for _, found in _along(problem, rate, places, _second, 0)])
     return [_agreed([a, b], KINK) for a, b in zip(*sides)]

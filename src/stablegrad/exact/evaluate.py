@@ -61,7 +61,6 @@ class Evaluator:
         self.algebra = algebra
         self.engine = engine
         self._orders: dict[int, tuple[Graph, list[Node]]] = {}
-        self._places: dict[tuple[int, int], tuple[Node, np.ndarray]] = {}
 
     # -- the walk ------------------------------------------------------------------------------------------------
 
@@ -159,6 +158,12 @@ class Evaluator:
 
     def _float(self, node: Node, values: list[Any]) -> Any:
         name, k = node.op.name, self.algebra
+        if name in ("max", "min"):
+            # The smallest number of all is no infinity of the data: max(x, -inf) is x, whatever x is.
+            bottom = -np.inf if name == "max" else np.inf
+            for x, other in zip(node.inputs, values[::-1], strict=True):
+                if x.op.name == "literal" and x.value == bottom:
+                    return np.broadcast_to(other, node.shape)
         if node.op.elementwise or name == "stop_gradient":
             function = self._elementwise(node)
             if function is None:
@@ -171,7 +176,9 @@ class Evaluator:
         if name in ("argmax", "argmin"):
             shape, lists = structure.rows(values[0], node.params[0])
             direction = 1 if name == "argmax" else -1
-            return _concrete(make(shape, (structure.first_extreme(k, x, direction) for x in lists)), node.dtype)
+            return _concrete(
+                make(shape, (structure.first_extreme(k, x, direction) for x in lists)), node.dtype
+            )
         if name.startswith("cum"):
             return structure.cumulative(k, name, values[0], *node.params)
         parameters = dict(node.params[0].parameters)
@@ -260,7 +267,9 @@ class Evaluator:
         short = {"and": False, "or": True}.get(node.op.name)
 
         def one(*operands: Any) -> Any:
-            if short is not None and any(x is short or (isinstance(x, np.bool_) and x == short) for x in operands):
+            if short is not None and any(
+                x is short or (isinstance(x, np.bool_) and x == short) for x in operands
+            ):
                 return short
             if node.op.name == "select" and type(operands[0]) is not Undefined:
                 return operands[1 + int(operands[0])]
@@ -268,7 +277,9 @@ class Evaluator:
                 return s.worse(*operands)
             typed = [np.asarray(x, i.dtype) for x, i in zip(operands, node.inputs)]
             result = integers.evaluate(node.op.name, typed, node.params, node.dtype)
-            return Undefined("unsupported", f"{node.op.name} on integers") if result is None else result.item()
+            return (
+                Undefined("unsupported", f"{node.op.name} on integers") if result is None else result.item()
+            )
 
         return _concrete(map_elements(one, values, node.shape), node.dtype)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import flint
 from flint import arb, arb_series, fmpq
@@ -44,7 +45,7 @@ def apply(k: Any, name: str, a: Germ | Flat) -> Any:
     value = FUNCTIONS[name](end)
     if type(value) is Undefined:
         raise Stop(value)
-    if type(value) is Infinity or name == "lgamma" and type(end) is fmpq and end <= 0:
+    if type(value) is Infinity or (name == "lgamma" and type(end) is fmpq and end <= 0):
         raise Stop("unsupported", f"{name} at a pole")
     return k._series(_taylor(name, end, value, k.window * 4 + 4), k._add(a, s.neg(end)))
 
@@ -74,6 +75,7 @@ ANALYTIC: dict[str, Callable[[Any], Any]] = {
     "acos": lambda x: x.acos(),
     "erf": lambda x: x.erf(),
     "erfc": lambda x: x.erfc(),
+    "asinh": lambda x: (x * x + 1).rsqrt().integral(),
     "lgamma": lambda x: x.lgamma(),
 }
 
@@ -176,6 +178,8 @@ def _root(n: int, sign: int) -> Callable[[Any, Any], Any]:
 
 
 def _asinh(k: Any, a: Any) -> Any:
+    if s.is_finite(limit(a)):
+        return _regular(k, "asinh", a)
     if direction(a) < 0:
         return k.neg(_asinh(k, k.neg(a)))
     return k.unary("log", k.add(a, k.power(k.add(ONE, k.mul(a, a)), HALF)))

@@ -1,140 +1,37 @@
-"""The algebra of germs: how a quantity behaves as t goes to 0 from above, along one curve through the inputs.
-
-A germ is a sum of terms c * t**q * log(t)**k, q rational, k an integer, known up to o(t**order). Such sums are closed
-under what programs do, also at the points where derivatives fail: sqrt(t**2) = t, log(t) * t, exp(log(t)) = t, and
-(1/t) - (1/t) = 0 for an infinity written as 1/t. Limits and one-sided derivatives are read off the leading terms
-(Gruntz 1996, "On computing limits in a symbolic manipulation system", treats the general case).
-
-`Flat` is a quantity smaller than every power of t, such as exp(-1/t).
-"""
+"""The algebra of germs: the operations of a program on one-sided expansions (germ.py)."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 from flint import arb, fmpq
 
 from stablegrad.exact import scalars as s
+from stablegrad.exact.germ import (
+    Exponent,
+    Flat,
+    Germ,
+    Stop,
+    Terms,
+    direction,
+    exponent,
+    is_data,
+    known,
+    leading,
+    limit,
+    made,
+    order_of,
+    sign_of,
+    stopping,
+    terms_of,
+)
 from stablegrad.exact.meanings import FUNCTIONS
 from stablegrad.exact.scalars import ONE, ZERO, Infinity, Scalar, Undefined
 
-Exponent = int | Fraction
-Terms = dict[tuple[Exponent, int], Scalar]
-
 MOST_TERMS = 400
-
-
-class Stop(Exception):
-    """A result that is no germ; carries the undefined value to return instead."""
-
-    def __init__(self, kind: str | Undefined, reason: str = "") -> None:
-        super().__init__(reason)
-        self.value = kind if type(kind) is Undefined else Undefined(kind, reason)  # type: ignore[arg-type]
-
-
-class Flat:
-    """Smaller than every power of t; `sign` is 0 where it is not known."""
-
-    __slots__ = ("sign",)
-
-    def __init__(self, sign: int) -> None:
-        self.sign = sign
-
-
-class Germ:
-    """terms: (q, k) -> coefficient. order: terms from t**order on are unknown (inf: none). data: see `mul`."""
-
-    __slots__ = ("terms", "order", "data")
-
-    def __init__(self, terms: Terms, order: float | Exponent = math.inf, data: bool = False) -> None:
-        self.terms = terms
-        self.order = order
-        self.data = data
-
-    def __repr__(self) -> str:
-        inside = " + ".join(f"{c} t^{q} L^{k}" for (q, k), c in sorted(self.terms.items()))
-        return f"Germ({inside} + o(t^{self.order}))"
-
-
-def exponent(q: Exponent | fmpq) -> Exponent:
-    """A rational exponent, an int where it is one."""
-    if type(q) is fmpq:
-        q = Fraction(int(q.p), int(q.q))
-    return int(q) if q == int(q) else q  # type: ignore[arg-type, return-value]
-
-
-def known(c: Scalar) -> Scalar:
-    if type(c) is Undefined:
-        raise Stop(c)
-    return c
-
-
-def made(terms: Terms, order: float | Exponent = math.inf, data: bool = False) -> Any:
-    """A germ without zero terms or unknown ones; a scalar where it is one."""
-    kept = {}
-    for key, c in terms.items():
-        if key[0] < order and not s.is_zero(c):
-            if not s.is_finite(c):
-                raise Stop(c if type(c) is Undefined else Undefined("singular", "an infinite coefficient"))
-            kept[key] = c
-    if order == math.inf and (not kept or set(kept) == {(0, 0)}):
-        return kept.get((0, 0), ZERO)
-    return Germ(kept, order, data)
-
-
-def leading(a: Germ) -> tuple[Exponent, int, Scalar]:
-    """The dominant term as t goes to 0, its coefficient known not to be 0."""
-    if not a.terms:
-        raise Stop("truncated", "every known term of a series vanishes")
-    q, k = min(a.terms, key=lambda key: (key[0], -key[1]))
-    c = a.terms[q, k]
-    if type(s.sign(c)) is Undefined:
-        raise Stop(s.BEYOND)
-    return q, k, c
-
-
-def direction(a: Germ) -> int:
-    """The sign of a germ just above t = 0."""
-    _, k, c = leading(a)
-    return int(s.sign(c)) * (-1) ** (k % 2)
-
-
-def limit(a: Any) -> Scalar:
-    """The limit as t goes to 0; an infinity that came from a logarithm or from data says so."""
-    if type(a) is Flat:
-        return ZERO
-    if type(a) is not Germ:
-        return a
-    large = {key: c for key, c in a.terms.items() if key[0] < 0 or (key[0] == 0 and key[1] > 0)}
-    if large:
-        try:
-            found = leading(Germ(large))
-        except Stop as stop:
-            return stop.value
-        origin = "data" if a.data else "log" if found[0] == 0 else "pole"
-        return Infinity(int(s.sign(found[2])) * (-1) ** (found[1] % 2), origin)
-    if a.order <= 0:
-        return Undefined("truncated", "too few terms of a series")
-    return a.terms.get((0, 0), ZERO)
-
-
-def slope(a: Any) -> Scalar:
-    """The one-sided derivative by t at 0 of a germ with a finite limit."""
-    if type(a) is not Germ:
-        return a if type(a) is Undefined else ZERO
-    rest = {key: c for key, c in a.terms.items() if key != (0, 0) and key[0] <= 1}
-    steep = {key: c for key, c in rest.items() if key[0] < 1 or key[1] > 0}
-    if steep:
-        try:
-            return Infinity(direction(Germ(steep)), "pole")
-        except Stop as stop:
-            return stop.value
-    if a.order <= 1:
-        return Undefined("truncated", "too few terms of a series")
-    return rest.get((1, 0), ZERO)
 
 
 class GermAlgebra:
@@ -164,6 +61,11 @@ class GermAlgebra:
     def point(self, a: Any) -> Scalar:
         return limit(a)
 
+    def freeze(self, a: Any) -> Any:
+        """The limit; where that is infinite the germ itself, so that inf - inf still knows which."""
+        end = limit(a)
+        return a if type(end) is Infinity else end
+
     def rounded(self, how: str, a: Scalar) -> Scalar:
         from stablegrad.exact.rounded import round_scalar
 
@@ -190,7 +92,7 @@ class GermAlgebra:
         return Flat(-a.sign) if type(a) is Flat else s.neg(a)
 
     def add(self, a: Any, b: Any) -> Any:
-        return _stopping(self._add, a, b)
+        return stopping(self._add, a, b)
 
     def _add(self, a: Any, b: Any) -> Any:
         if type(a) is Flat or type(b) is Flat:
@@ -206,10 +108,10 @@ class GermAlgebra:
                 if type(end) is Infinity and end.sign != one.sign:
                     raise Stop("singular", "inf - inf")
                 return one
-        terms = dict(_terms(a))
-        for key, c in _terms(b).items():
+        terms = dict(terms_of(a))
+        for key, c in terms_of(b).items():
             terms[key] = s.add(terms[key], c) if key in terms else c
-        return made(terms, min(_order(a), _order(b)), _data(a) or _data(b))
+        return made(terms, min(order_of(a), order_of(b)), is_data(a) or is_data(b))
 
     def sub(self, a: Any, b: Any) -> Any:
         if a is b and type(a) is not Undefined:
@@ -223,7 +125,7 @@ class GermAlgebra:
         return total
 
     def mul(self, a: Any, b: Any) -> Any:
-        return _stopping(self._mul, a, b)
+        return stopping(self._mul, a, b)
 
     def _mul(self, a: Any, b: Any) -> Any:
         if type(a) in (Germ, Flat) and type(b) not in (Germ, Flat):
@@ -239,9 +141,8 @@ class GermAlgebra:
         if type(a) is Flat or type(b) is Flat:
             return self._mul_flat(a, b)
         if type(a) is Infinity:
-            end = limit(b)
-            return s.mul(a, end if not s.is_zero(end) else Undefined("singular", "0 * inf"))
-        left, right = _terms(a), _terms(b)
+            return Infinity(a.sign * direction(b), a.origin)  # at every t > 0
+        left, right = terms_of(a), terms_of(b)
         if type(a) is not Germ:
             return Germ({key: s.mul(a, c) for key, c in right.items()}, b.order, b.data)
         low_a, low_b = (min((q for q, _ in x.terms), default=x.order) for x in (a, b))
@@ -270,7 +171,7 @@ class GermAlgebra:
         return Flat(flat.sign * known_sign if type(known_sign) is int else 0)
 
     def div(self, a: Any, b: Any) -> Any:
-        return _stopping(self._div, a, b)
+        return stopping(self._div, a, b)
 
     def _div(self, a: Any, b: Any) -> Any:
         if type(b) is Flat:
@@ -294,7 +195,7 @@ class GermAlgebra:
         return s.div(a, b)
 
     def power(self, a: Any, b: Any) -> Any:
-        return _stopping(self._power, a, b)
+        return stopping(self._power, a, b)
 
     def _power(self, a: Any, b: Any) -> Any:
         if type(b) in (Germ, Flat):
@@ -327,7 +228,9 @@ class GermAlgebra:
             coefficients.append(binomial)
             binomial = s.mul(binomial, s.div(s.sub(b, fmpq(n)), fmpq(n + 1)))
         series = self._series(coefficients, self._ratio(a, q, k, c))
-        shift = Germ({(exponent(Fraction(q) * Fraction(int(b.p), int(b.q))), order_k): coefficient}, math.inf, a.data)
+        shift = Germ(
+            {(exponent(Fraction(q) * Fraction(int(b.p), int(b.q))), order_k): coefficient}, math.inf, a.data
+        )
         return self._mul(shift if shift.terms.keys() != {(0, 0)} else coefficient, series)
 
     def _ratio(self, a: Germ, q: Exponent, k: int, c: Scalar) -> Any:
@@ -363,7 +266,7 @@ class GermAlgebra:
         if type(a) is Germ or type(a) is Flat:
             from stablegrad.exact import germ_functions
 
-            return _stopping(germ_functions.apply, self, name, a)
+            return stopping(germ_functions.apply, self, name, a)
         return FUNCTIONS[name](a)
 
     def smooth(self, name: str, *operands: Any) -> Any:
@@ -374,7 +277,7 @@ class GermAlgebra:
         return JetAlgebra(0).smooth(name, *operands)
 
     def maximum(self, a: Any, b: Any) -> Any:
-        return _stopping(self._maximum, a, b)
+        return stopping(self._maximum, a, b)
 
     def _maximum(self, a: Any, b: Any) -> Any:
         if a is b:
@@ -401,14 +304,14 @@ class GermAlgebra:
         return self.maximum(a, self.neg(a)) if type(a) in (Germ, Flat) else s.absolute(a)
 
     def atan2(self, y: Any, x: Any) -> Any:
-        return _stopping(self._atan2, y, x)
+        return stopping(self._atan2, y, x)
 
     def _atan2(self, y: Any, x: Any) -> Any:
-        from stablegrad.exact.jets import angle
+        from stablegrad.exact.jet import angle
 
         if type(y) not in (Germ, Flat) and type(x) not in (Germ, Flat):
             return angle(y, x)
-        below, right = (_direction(v) for v in (y, x))
+        below, right = (sign_of(v) for v in (y, x))
         pi = arb.pi()
         if below == 0:
             return ZERO if right > 0 else pi
@@ -427,32 +330,3 @@ class GermAlgebra:
         if type(top) is Infinity or (type(low) is Infinity and low.sign < 0):
             return top
         return self.add(top, self.unary("softplus", self.sub(low, top)))
-
-
-def _terms(a: Any) -> Terms:
-    return a.terms if type(a) is Germ else {(0, 0): known(a)}
-
-
-def _order(a: Any) -> float | Exponent:
-    return a.order if type(a) is Germ else math.inf
-
-
-def _data(a: Any) -> bool:
-    return type(a) is Germ and a.data
-
-
-def _direction(a: Any) -> int:
-    if type(a) is Germ:
-        return direction(a)
-    return a.sign if type(a) is Flat else known(s.sign(a))
-
-
-def _stopping(f: Callable[..., Any], *operands: Any) -> Any:
-    """f(*operands), where an undefined operand or a Stop gives an undefined result."""
-    undefined = [a for a in operands if type(a) is Undefined]
-    if undefined:
-        return s.worse(*undefined)
-    try:
-        return f(*operands)
-    except Stop as stop:
-        return stop.value

@@ -6,43 +6,15 @@ infinite slope, a tie, 0/0), the entry is `Undefined("singular")`, and `derivati
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable
+from collections.abc import Callable, Iterable
 
-from flint import arb, fmpq
+from flint import fmpq
 
 from stablegrad.exact import scalars as s
+from stablegrad.exact.jet import SINGULAR, Element, Jet, Pairs, accumulate, angle, finite, same, value_of
 from stablegrad.exact.meanings import FUNCTIONS, SMOOTH
 from stablegrad.exact.rounded import round_scalar
 from stablegrad.exact.scalars import ONE, ZERO, Infinity, Scalar, Undefined
-
-Element = Any  # Scalar | Jet
-Pairs = dict[tuple[int, int], Scalar]
-
-SINGULAR = Undefined("singular", "an infinite slope")
-
-
-class Jet:
-    """A value, its derivative by each input it depends on, and its second derivatives by pairs (i <= j)."""
-
-    __slots__ = ("value", "grad", "hess")
-
-    def __init__(self, value: Scalar, grad: dict[int, Scalar], hess: Pairs) -> None:
-        self.value = value
-        self.grad = grad
-        self.hess = hess
-
-    def __repr__(self) -> str:
-        return f"Jet({self.value}, {self.grad})"
-
-
-def value_of(a: Element) -> Scalar:
-    return a.value if type(a) is Jet else a
-
-
-def _accumulate(total: dict, part: dict) -> None:
-    for key, value in part.items():
-        found = total.get(key)
-        total[key] = value if found is None else s.add(found, value)
 
 
 class JetAlgebra:
@@ -60,10 +32,10 @@ class JetAlgebra:
     # -- elements ------------------------------------------------------------------------------------------------
 
     def from_float(self, value: float) -> Element:
-        made = self._floats.get(value)
+        made = self._floats.get(value) if value else None
         if made is None:
             made = s.from_float(value)
-            if s.is_finite(made):
+            if value and s.is_finite(made):
                 self._floats[value] = made
         return made
 
@@ -71,8 +43,12 @@ class JetAlgebra:
         return Jet(value, {direction: ONE}, {}) if self.order else value
 
     def point(self, a: Element) -> Scalar:
-        """The value alone: what comparisons see, and what stop_gradient leaves."""
+        """The value alone: what comparisons see."""
         return a.value if type(a) is Jet else a
+
+    def freeze(self, a: Element) -> Scalar:
+        """What stop_gradient leaves."""
+        return self.point(a)
 
     def rounded(self, how: str, a: Scalar) -> Scalar:
         return round_scalar(how, a)
@@ -82,7 +58,7 @@ class JetAlgebra:
         keys = {key: reason for a in operands if type(a) is Jet for key in a.grad}
         if not keys:
             return reason
-        return Jet(reason, keys, {pair: reason for pair in self._pairs(keys, keys)})
+        return Jet(reason, keys, dict.fromkeys(self._pairs(keys, keys), reason))
 
     def without_derivative(self, a: Element, reason: Undefined) -> Element:
         """The value of `a`, each of its derivatives replaced by `reason`."""
@@ -129,7 +105,7 @@ class JetAlgebra:
     def _flat(self, value: Scalar, *operands: Element) -> Element:
         """A finite limit at an infinity: slope 0, but for directions in which the infinity itself is singular."""
         keys = {i: g for a in operands if type(a) is Jet for i, g in a.grad.items() if type(g) is Undefined}
-        return Jet(value, keys, {pair: SINGULAR for pair in self._pairs(keys, keys)}) if keys else value
+        return Jet(value, keys, dict.fromkeys(self._pairs(keys, keys), SINGULAR)) if keys else value
 
     def _compose(
         self, y: Scalar, slopes: tuple[tuple[Element, Scalar], ...], curves: dict[tuple[int, int], Scalar]
@@ -140,9 +116,9 @@ class JetAlgebra:
         hess: Pairs = {}
         for a, slope in slopes:
             if type(a) is Jet:
-                _accumulate(grad, {i: mul(slope, g) for i, g in a.grad.items()})
+                accumulate(grad, {i: mul(slope, g) for i, g in a.grad.items()})
                 if self.order > 1:
-                    _accumulate(hess, {pair: mul(slope, h) for pair, h in a.hess.items()})
+                    accumulate(hess, {pair: mul(slope, h) for pair, h in a.hess.items()})
         if self.order > 1:
             for (p, q), curve in curves.items():
                 a, b = slopes[p][0], slopes[q][0]
@@ -155,7 +131,7 @@ class JetAlgebra:
                     for j, i in self._pairs(b.grad, a.grad):
                         term = mul(curve, mul(a.grad[i], b.grad[j]))
                         part[j, i] = add(part[j, i], term) if (j, i) in part else term
-                _accumulate(hess, part)
+                accumulate(hess, part)
         return Jet(y, grad, hess) if grad else y
 
     # -- arithmetic ----------------------------------------------------------------------------------------------
@@ -184,8 +160,8 @@ class JetAlgebra:
         hess: Pairs = {}
         for a in elements:
             if type(a) is Jet:
-                _accumulate(grad, a.grad)
-                _accumulate(hess, a.hess)
+                accumulate(grad, a.grad)
+                accumulate(hess, a.hess)
         return Jet(value, grad, hess) if grad else value
 
     def sum(self, elements: list[Element]) -> Element:
@@ -223,11 +199,13 @@ class JetAlgebra:
         if type(b) is not Jet:
             if type(b) is fmpq:
                 if not b:
-                    return ZERO  # a constant factor 0: value and derivatives are 0 on every path
+                    return value  # a constant factor 0: value and derivatives are 0 on every path
                 if b == 1:
                     return a
             mul = s.mul
-            return Jet(value, {i: mul(g, b) for i, g in a.grad.items()}, {p: mul(h, b) for p, h in a.hess.items()})
+            return Jet(
+                value, {i: mul(g, b) for i, g in a.grad.items()}, {p: mul(h, b) for p, h in a.hess.items()}
+            )
         return self._compose(value, ((a, y), (b, x)), {(0, 1): ONE})
 
     def div(self, a: Element, b: Element) -> Element:
@@ -269,13 +247,17 @@ class JetAlgebra:
         log = FUNCTIONS["log"](x) if type(b) is Jet else ZERO
         if type(log) is Infinity:
             log = SINGULAR  # a zero base: the limit decides
-        slope = _finite(s.mul(y, s.power(x, s.sub(y, ONE))))
+        slope = finite(s.mul(y, s.power(x, s.sub(y, ONE))))
         by_exponent = s.mul(value, log)
         curves: dict[tuple[int, int], Scalar] = {}
         if self.order > 1:
             inner = s.sub(y, ONE)
-            curves[0, 0] = _finite(s.mul(s.mul(y, inner), s.power(x, s.sub(inner, ONE)))) if inner is not ZERO else ZERO
-            curves[0, 1] = s.mul(_finite(s.power(x, inner)), s.add(ONE, s.mul(y, log)))
+            curves[0, 0] = (
+                finite(s.mul(s.mul(y, inner), s.power(x, s.sub(inner, ONE))))
+                if not s.is_zero(inner)
+                else ZERO
+            )
+            curves[0, 1] = s.mul(finite(s.power(x, inner)), s.add(ONE, s.mul(y, log)))
             curves[1, 1] = s.mul(by_exponent, log)
         return self._compose(value, ((a, slope), (b, by_exponent)), curves)
 
@@ -326,7 +308,7 @@ class JetAlgebra:
 
         def shared(left: dict, right: dict) -> dict:
             return {
-                key: left[key] if _same(left.get(key, ZERO), right.get(key, ZERO)) else reason
+                key: left[key] if same(left.get(key, ZERO), right.get(key, ZERO)) else reason
                 for key in {**left, **right}
             }
 
@@ -360,11 +342,15 @@ class JetAlgebra:
             return self._flat(value, y, x)
         square = s.add(s.mul(p, p), s.mul(q, q))
         if s.is_zero(square):
-            return self.without_derivative(self._sum(value, (y, x)), Undefined("singular", "atan2 at the origin"))
+            return self.without_derivative(
+                self._sum(value, (y, x)), Undefined("singular", "atan2 at the origin")
+            )
         by_y, by_x = s.div(q, square), s.neg(s.div(p, square))
         twice = s.mul(fmpq(2), s.mul(by_y, by_x))
         across = s.sub(s.mul(by_x, by_x), s.mul(by_y, by_y))
-        return self._compose(value, ((y, by_y), (x, by_x)), {(0, 0): twice, (0, 1): across, (1, 1): s.neg(twice)})
+        return self._compose(
+            value, ((y, by_y), (x, by_x)), {(0, 0): twice, (0, 1): across, (1, 1): s.neg(twice)}
+        )
 
     def logaddexp(self, a: Element, b: Element) -> Element:
         for one, other in ((a, b), (b, a)):
@@ -373,26 +359,3 @@ class JetAlgebra:
                 lost = self._flat(value_of(kept), a, b)
                 return self._sum(value_of(kept), (kept, lost)) if type(lost) is Jet else kept
         return self.add(a, self.unary("softplus", self.sub(b, a)))
-
-
-def _finite(a: Scalar) -> Scalar:
-    return SINGULAR if type(a) is Infinity else a
-
-
-def _same(a: Scalar, b: Scalar) -> bool:
-    return a is b or (type(a) is fmpq and type(b) is fmpq and a == b)
-
-
-def angle(y: Scalar, x: Scalar) -> Scalar:
-    """atan2 of two scalars; 0 at the origin, as IEEE has it for +0, +0."""
-    below, right = s.sign(y), s.sign(x)
-    if type(below) is Undefined or type(right) is Undefined:
-        return s.worse(below, right)
-    if below == 0 and right >= 0:
-        return ZERO
-    if s.is_finite(x) and s.is_finite(y):
-        return s.ball(arb.atan2(s.as_ball(y), s.as_ball(x)))
-    steps = fmpq(0 if right > 0 else 1) if s.is_finite(y) else s.HALF
-    if not s.is_finite(y) and not s.is_finite(x):
-        steps = fmpq(1 if right > 0 else 3, 4)
-    return s.mul(s.mul(fmpq(below), steps), arb.pi())

@@ -8,8 +8,9 @@ that one line serves values, derivatives and limits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Any
 
 from flint import acb, arb, fmpq
 
@@ -128,8 +129,8 @@ def _nan(name: str) -> Undefined:
     return _out(name, "of an infinity")
 
 
-_half_pi = lambda: arb.pi() / 2  # noqa: E731 - a limit that depends on the working precision
-_minus_half_pi = lambda: -arb.pi() / 2  # noqa: E731
+_half_pi = lambda: arb.pi() / 2
+_minus_half_pi = lambda: -arb.pi() / 2
 _logistic = _ball(lambda x: 1 / (1 + (-x).exp()))
 _gauss = _ball(lambda x: 2 / arb.pi().sqrt() * (-x * x).exp())
 
@@ -153,9 +154,33 @@ _f("logistic", _logistic, lambda x, y: y * s.as_ball(_logistic(-x)) if x != 0 el
    at={0: s.HALF})  # fmt: skip
 _f("softplus", lambda x: (-abs(x)).exp().log1p() + x.max(arb(0)),
    lambda x, y: _logistic(x), lambda x, y: _logistic(x) * _logistic(-x), ZERO, INF)  # fmt: skip
-_f("sin", arb.sin, lambda x, y: _cos(x) if x != 0 else 1, lambda x, y: -y, _nan("sin"), _nan("sin"), at={0: ZERO})
-_f("cos", arb.cos, lambda x, y: -_sin(x) if x != 0 else 0, lambda x, y: -y, _nan("cos"), _nan("cos"), at={0: ONE})
-_f("tan", arb.tan, lambda x, y: 1 + y**2, lambda x, y: 2 * y * (1 + y**2), _nan("tan"), _nan("tan"), at={0: ZERO})
+_f(
+    "sin",
+    arb.sin,
+    lambda x, y: _cos(x) if x != 0 else 1,
+    lambda x, y: -y,
+    _nan("sin"),
+    _nan("sin"),
+    at={0: ZERO},
+)
+_f(
+    "cos",
+    arb.cos,
+    lambda x, y: -_sin(x) if x != 0 else 0,
+    lambda x, y: -y,
+    _nan("cos"),
+    _nan("cos"),
+    at={0: ONE},
+)
+_f(
+    "tan",
+    arb.tan,
+    lambda x, y: 1 + y**2,
+    lambda x, y: 2 * y * (1 + y**2),
+    _nan("tan"),
+    _nan("tan"),
+    at={0: ZERO},
+)
 _f("asin", arb.asin, lambda x, y: 1 / _sqrt(1 - x**2) if x**2 != 1 else 1 / fmpq(0),
    lambda x, y: x / _sqrt(1 - x**2) ** 3 if x**2 != 1 else 1 / fmpq(0), _nan("asin"), _nan("asin"),
    at={0: ZERO}, domain=(-1, 1))  # fmt: skip
@@ -263,7 +288,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "sign": lambda k, a: k.rounded("sign", k.point(a)),
     "floor": lambda k, a: k.rounded("floor", k.point(a)),
     "ceil": lambda k, a: k.rounded("ceil", k.point(a)),
-    "stop_gradient": lambda k, a: k.point(a),
+    "stop_gradient": lambda k, a: k.freeze(a),
     "reduce_precision": lambda k, a: a,
     "real": lambda k, a: a,
     "conj": lambda k, a: a,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from stablegrad.exact import linear_algebra
 from stablegrad.exact import scalars as s
+from stablegrad.exact.germ import Flat, Germ
+from stablegrad.exact.rounded import to_float
 from stablegrad.exact.scalars import Undefined
 from stablegrad.exact.structure import filled
 from stablegrad.graph.node import Handle, Node
@@ -27,10 +30,11 @@ def evaluate(evaluator: Any, node: Node, values: list[Any]) -> Any:
     if name in MEANINGS:
         results = MEANINGS[name](evaluator, dict(handle.parameters), values)
         return results if node.dtype is None else results[0]
-    floats = [x for x, i in zip(values, node.inputs) if is_float(i.dtype)]
-    if not floats and not any(getattr(v, "dtype", None) == object for v in values):
-        results = evaluator.engine.bind(handle, values)
-        results = [evaluator.convert(r, r.dtype) for r in results]
+    arrays = [_concrete(x, i.dtype) if is_float(i.dtype) else x for x, i in zip(values, node.inputs, strict=True)]
+    bits_only = not any(is_float(i.dtype) for i in node.inputs)
+    if (bits_only or not (node.dtype is None or is_float(node.dtype))) and all(_known(x) for x in arrays):
+        # Bits in, or bits out of floats: what the engine does, on the floats as held.
+        results = [evaluator.convert(r, r.dtype) for r in evaluator.engine.bind(handle, arrays)]
         return results if node.dtype is None else results[0]
     where = "" if node.source is None else f" ({node.source.file}:{node.source.line})"
     reason = Undefined("unsupported", f"{name or handle.primitive} has no exact meaning{where}")
@@ -39,6 +43,20 @@ def evaluate(evaluator: Any, node: Node, values: list[Any]) -> Any:
     if node.dtype is not None:
         return filled(node.shape, poison)
     return _Anything(poison)
+
+
+def _known(array: Any) -> bool:
+    return array is not None and getattr(array, "dtype", None) != object
+
+
+def _concrete(array: Any, dtype: Any) -> np.ndarray | None:
+    """Elements rounded to their dtype, or None where one is not certain."""
+    from stablegrad.exact.jet import value_of
+
+    numbers = [to_float(value_of(x), dtype) for x in array.ravel() if not isinstance(x, (Germ, Flat))]
+    if len(numbers) < array.size or not all(certain for _, certain in numbers):
+        return None
+    return np.array([number for number, _ in numbers], np.float64).astype(dtype).reshape(array.shape)
 
 
 class _Anything(list):

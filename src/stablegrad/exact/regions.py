@@ -108,8 +108,6 @@ def _call(evaluator: Any, region: Call, values: list[Any], node: Node) -> list[A
     ]
 
 
-
-
 def _linear_system(evaluator: Any, region: LinearSystem, values: list[Any], node: Node) -> list[Any]:
     """The matrix is what the body makes of the unit vectors; its derivatives are those of the body."""
     constants, right = values[: region.constants], values[region.constants + region.others :]

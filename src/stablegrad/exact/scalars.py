@@ -8,18 +8,22 @@ All functions here take and return such scalars; none raises on bad numbers.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, final
 
 from flint import arb, fmpq
 
 Scalar = Any  # fmpq | arb | Infinity | Undefined
 
 ZERO, ONE, MINUS_ONE, HALF = fmpq(0), fmpq(1), fmpq(-1), fmpq(1, 2)
+# The zero of IEEE that has a minus sign: a zero like any other, told apart by identity, for the sake of 1 / -0.
+NEGATIVE_ZERO = fmpq(0)
 # A rational that needs more bits than this becomes a ball; wide enough for products of many float64 numbers.
 LARGEST_RATIONAL_BITS = 16384
 
 
+@final
 @dataclass(frozen=True, eq=False, slots=True)
 class Infinity:
     """An infinity. `origin`: "data" (an input or a literal), "log" (the log of an exact zero), or "pole"."""
@@ -28,6 +32,7 @@ class Infinity:
     origin: str
 
 
+@final
 @dataclass(frozen=True, eq=False, slots=True)
 class Undefined:
     """No number, and why.
@@ -94,6 +99,8 @@ def from_float(value: float) -> Scalar:
         return NOT_A_NUMBER
     if math.isinf(value):
         return Infinity(1 if value > 0 else -1, "data")
+    if value == 0 and math.copysign(1.0, value) < 0:
+        return NEGATIVE_ZERO
     return fmpq(*value.as_integer_ratio())
 
 
@@ -126,9 +133,20 @@ def compare(a: Scalar, b: Scalar) -> int | Undefined:
 
 
 def neg(a: Scalar) -> Scalar:
+    if is_zero(a):
+        return ZERO if a is NEGATIVE_ZERO else NEGATIVE_ZERO
     if is_finite(a):
         return -a
     return Infinity(-a.sign, a.origin) if type(a) is Infinity else a
+
+
+def _zero_times(a: Scalar, b: Scalar) -> fmpq:
+    """A product that is 0, with the sign of IEEE."""
+    minus = False
+    for x in (a, b):
+        known = -1 if x is NEGATIVE_ZERO else sign(x)
+        minus ^= type(known) is int and known < 0
+    return NEGATIVE_ZERO if minus else ZERO
 
 
 def add(a: Scalar, b: Scalar) -> Scalar:
@@ -164,10 +182,11 @@ def sub(a: Scalar, b: Scalar) -> Scalar:
 
 def mul(a: Scalar, b: Scalar) -> Scalar:
     if type(a) is fmpq and type(b) is fmpq:
-        return rational(a * b)
+        product = a * b
+        return rational(product) if product else _zero_times(a, b)
     if is_finite(a) and is_finite(b):
         if is_zero(a) or is_zero(b):
-            return ZERO
+            return _zero_times(a, b)
         return ball(a * b)
     if type(a) is Undefined or type(b) is Undefined:
         return worse(a, b)
@@ -190,7 +209,7 @@ def div(a: Scalar, b: Scalar) -> Scalar:
         s = sign(a)
         if type(s) is Undefined:
             return s
-        return Infinity(s, "pole") if s else Undefined("singular", "0 / 0")
+        return Infinity(-s if b is NEGATIVE_ZERO else s, "pole") if s else Undefined("singular", "0 / 0")
     if a is b:
         known = sign(a)
         if known in (1, -1):

@@ -13,7 +13,8 @@ from stablegrad.exact import derivative
 from stablegrad.exact import scalars as s
 from stablegrad.exact.engine import Engine
 from stablegrad.exact.evaluate import Evaluator, is_float
-from stablegrad.exact.jets import Jet, JetAlgebra, value_of
+from stablegrad.exact.jet import Jet, value_of
+from stablegrad.exact.jets import JetAlgebra
 from stablegrad.exact.rounded import float_format, to_float
 from stablegrad.exact.scalars import Scalar, Undefined
 from stablegrad.exact.structure import make
@@ -113,7 +114,9 @@ def solve(
         precision = min(2 * precision, max_precision)
 
 
-def _attempt(problem: Problem, differentiated: list[bool], conditions: bool, total: int) -> tuple[Answer, bool]:
+def _attempt(
+    problem: Problem, differentiated: list[bool], conditions: bool, total: int
+) -> tuple[Answer, bool]:
     order = (2 if conditions else 1) if problem.directions else 0
     algebra = JetAlgebra(order, None if len(problem.rows) == len(problem.directions) else problem.rows)
     numbers = {direction: i for i, direction in enumerate(problem.directions)}
@@ -168,7 +171,9 @@ def _weighted(problem: Problem, parts: list[tuple[int, Scalar]]) -> Scalar:
 def _relative(total: Scalar, by: Scalar) -> float:
     if s.is_zero(total):
         return 0.0
-    return _upper(s.div(total, s.absolute(by))) if type(s.sign(by)) is int else math.nan
+    if type(by) is not Undefined and type(s.sign(by)) is Undefined:
+        return math.inf  # a ball around 0
+    return _upper(s.div(total, s.absolute(by)))
 
 
 def _value_conditions(
