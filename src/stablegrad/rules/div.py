@@ -17,6 +17,8 @@ def quotient_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
     if not c.facts.reach(node) & EXPONENTIAL:
         return None
     above, below = node.inputs
+    if literal_number(below) is not None:
+        return None
     if bounded(c, above) and safely_positive(c, below):
         return None
     if c.trivial(node) or not (has_exponential(c, above) or has_exponential(c, below)):

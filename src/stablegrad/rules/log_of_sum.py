@@ -8,6 +8,7 @@ from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational, quotient
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
+from stablegrad.rules.joined import as_exponent
 from stablegrad.rules.layout import absorbed, reduced_core
 
 if TYPE_CHECKING:
@@ -101,13 +102,16 @@ def weighted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node:
 
 
 def mantissa_and_exponent(c: Companions, term: Term, like: Node) -> tuple[Node, Node]:
-    """(m, e) with term = m * exp(e); factors that are sums give their largest exponent to e."""
+    """(m, e) with term = m * exp(e); factors that are sums of exponentials stand in e."""
     from stablegrad.rules.value import open_factors
 
-    mantissa, exponent = open_factors(c, term, like)
-    m = mantissa if mantissa is not None else c.build.full(ONE, like)
-    m = c.build.scale(m, term.coefficient) if mantissa is not None else c.build.full(term.coefficient, like)
-    return m, write_sum(c, exponent, like)
+    term = as_exponent(c, term)
+    mantissa, exponent = open_factors(c, Term(ONE, term.factors, term.exponent), like)
+    if mantissa is None:
+        mantissa = c.build.full(term.coefficient, like)
+    else:
+        mantissa = c.build.scale(mantissa, term.coefficient)
+    return mantissa, write_sum(c, exponent, like)
 
 
 def inverse_hyperbolic(c: Companions, node: Node, terms: tuple[Term, ...]) -> tuple[Node, Linear] | None:

@@ -332,7 +332,7 @@ def drop_term(c: Companions, term: Term, axes: tuple[int, ...]) -> Term:
 def _reduce_sum(c: Companions, node: Node) -> Scaled | None:
     (axes,) = node.params
     inner = node.inputs[0]
-    if c.trivial(inner):
+    if node in c.reductions or c.trivial(inner):
         return None
     scaled = c.scaled(inner)
     signs = {t.coefficient > 0 for t in scaled.terms}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -26,10 +27,24 @@ def rewrite_program(
 ) -> jex.ClosedJaxpr:
     """The program with everything that `rewriter` replaces, bodies of loops and branches included.
 
-    A program in which nothing changes is returned itself, the same object.
+    A program in which nothing changes is returned itself, the same object; so is, with a warning, one on which the
+    compiler itself fails: a fault of ours must not stop a person's program.
     """
-    with _no_collection():
-        return _rewritten(closed, rewriter, on_capture)
+    try:
+        with _no_collection():
+            return _rewritten(closed, rewriter, on_capture)
+    except Exception as error:
+        warnings.warn(
+            f"stablegrad failed on this program and leaves it as it is; please report it: "
+            f"{type(error).__name__}: {error}",
+            CompilerFault,
+            stacklevel=4,
+        )
+        return closed
+
+
+class CompilerFault(RuntimeWarning):
+    """The compiler met a fault of its own; the user's program runs as it was written."""
 
 
 @contextlib.contextmanager
