@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Callable
+from typing import Any
 
 import jax
 import jax.extend.core as jex
@@ -39,7 +40,9 @@ class JaxEngine:
         with jax.ensure_compile_time_eval():
             results = handle.primitive.bind(*map(jax.numpy.asarray, arrays), **parameters)
         results = results if handle.primitive.multiple_results else [results]
-        return [np.asarray(r) if not jax.dtypes.issubdtype(r.dtype, jax.dtypes.extended) else r for r in results]
+        return [
+            np.asarray(r) if not jax.dtypes.issubdtype(r.dtype, jax.dtypes.extended) else r for r in results
+        ]
 
     def name(self, handle: Handle) -> str:
         return _NAMES.get(handle.primitive, "")
@@ -171,13 +174,15 @@ def truth(
     >>> import jax.numpy as jnp
     >>> found = truth(lambda x: jnp.log(jnp.sum(jnp.exp(x))), jnp.array([-800.0, -805.0]))
     >>> print(found.value, found.gradient[0])
-    -799.9933 [0.9933072 0.0066929]
+    -799.9933 [0.9933072  0.00669285]
     """
     engine = JaxEngine()
     closed, shapes = jax.make_jaxpr(lambda *a: f(*a, **kwargs), return_shape=True)(*args)
     leaves, tree = jax.tree_util.tree_flatten(args)
     avals = [v.aval for v in closed.jaxpr.invars]
-    inputs = [np.asarray(leaf).astype(a.dtype) if _is_float(a.dtype) else leaf for leaf, a in zip(leaves, avals)]
+    inputs = [
+        np.asarray(leaf).astype(a.dtype) if _is_float(a.dtype) else leaf for leaf, a in zip(leaves, avals)
+    ]
     owner = [k for k, arg in enumerate(args) for _ in jax.tree_util.tree_leaves(arg)]
     differentiated = [
         gradient and _is_float(a.dtype) and (wrt is None or owner[k] in wrt) for k, a in enumerate(avals)
@@ -205,7 +210,9 @@ def _rounded(elements: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
     return numbers, np.array([d for _, d in pairs], bool).reshape(elements.shape)
 
 
-def _assemble(answer: Answer, out_tree: Any, in_tree: Any, inputs: list[Any], differentiated: list[bool]) -> Truth:
+def _assemble(
+    answer: Answer, out_tree: Any, in_tree: Any, inputs: list[Any], differentiated: list[bool]
+) -> Truth:
     values, value_decided, reasons = [], [], []
     for out in answer.outputs:
         if out.dtype is not None:
@@ -238,7 +245,9 @@ def _assemble(answer: Answer, out_tree: Any, in_tree: Any, inputs: list[Any], di
     def per_output(column: list[Any]) -> Any:
         return jax.tree_util.tree_unflatten(out_tree, column)
 
-    certain = all(np.all(d) for d in value_decided) and all(np.all(d) for d in gradient_decided if d is not None)
+    certain = all(np.all(d) for d in value_decided) and all(
+        np.all(d) for d in gradient_decided if d is not None
+    )
     return Truth(
         per_output(values),
         per_argument(gradients),

@@ -7,7 +7,7 @@ the function is not defined on one of the sides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,9 @@ CURVES = ((0, False), (1, False), (2, False), (2, True), (3, False), (3, True))
 # A perturbation of all inputs by t**APART, too small to be seen in the first terms, resolves a 0/0 beside the curve.
 APART = 5
 MOST_CURVES = 128
+
+Rate = Callable[[int, int], list[tuple[int, Scalar]]]  # (input, place) -> (power of t, rate) of its moves
+Reader = Callable[[int, Any], Scalar]  # (number of the output, its germ) -> what is wanted of it
 
 KINK = Undefined("kink", "the one-sided derivatives differ")
 JUMP = Undefined("kink", "the function jumps here")
@@ -74,17 +77,37 @@ def _run(
     return [x for node, r in zip(problem.graph.outputs, results) if is_float(node.dtype) for x in r.ravel()]
 
 
-def _along(
-    problem: Any, rate: Callable, wanted: Iterable[int], read: Callable[[Any], Scalar], seed: int
-) -> list[Any]:
+def _along(problem: Any, rate: Rate, wanted: list[int], read: Reader, seed: int) -> list[Scalar]:
     """`read` of the wanted outputs along a curve, with as many terms as that takes."""
-    found: list[Any] = []
+    found: list[Scalar] = []
     for window in WINDOWS:
         results = _run(problem, rate, window, seed)
-        found = [(results[n], read(results[n])) for n in wanted]
-        if not any(type(x) is Undefined and x.kind == "truncated" for pair in found for x in pair):
+        found = [results[n] if type(results[n]) is Undefined else read(n, results[n]) for n in wanted]
+        if not any(type(x) is Undefined and x.kind == "truncated" for x in found):
             break
     return found
+
+
+def _follow(problem: Any, rate: Rate, wanted: list[int], read: Reader) -> list[Scalar]:
+    """The same, where a 0/0 all along the curve is resolved by curves very close to it."""
+    results = _along(problem, rate, wanted, read, 0)
+    again = [m for m, r in enumerate(results) if type(r) is Undefined and r.kind in ("singular", "nan")]
+    if not any(_is_singular(results[m]) for m in again):
+        return results
+    columns: list[list[Scalar]] = [[] for _ in again]
+    for seed in (11, 12):
+        generic = _generic(seed)
+        for flip in (s.ONE, s.MINUS_ONE):
+
+            def apart(k: int, place: int) -> list[tuple[int, Scalar]]:
+                return [*rate(k, place), (APART, s.mul(flip, generic(k, place)))]  # noqa: B023
+
+            along = _along(problem, apart, [wanted[m] for m in again], read, seed)
+            for column, found in zip(columns, along, strict=True):
+                column.append(found)
+    for m, column in zip(again, columns, strict=True):
+        results[m] = _agreed(column, KINK)
+    return results
 
 
 def _generic(seed: int) -> Callable[[int, int], Scalar]:
@@ -122,7 +145,8 @@ def _limits(problem: Any, wanted: list[int]) -> list[Scalar]:
             def rate(k: int, place: int) -> list[tuple[int, Scalar]]:
                 return [(power(k, place), s.mul(side, generic(k, place)))]
 
-            for column, (_, end) in zip(columns, _along(problem, rate, wanted, limit, seed)):
+            ends = _along(problem, rate, wanted, lambda _, germ: limit(germ), seed)
+            for column, end in zip(columns, ends, strict=True):
                 column.append(end)
     return [_agreed(column, NO_LIMIT) for column in columns]
 
@@ -200,52 +224,26 @@ def _two_sided(right: Scalar, left: Scalar) -> Scalar:
 def _one_sided(problem: Any, number: int, side: int, wanted: list[int], elements: list[Any]) -> list[Scalar]:
     """The derivative by one input element, from above (side 1) or below (-1)."""
     here = problem.directions[number]
-    sign = fmpq(side)
 
     def straight(k: int, place: int) -> list[tuple[int, Scalar]]:
-        return [(1, sign)] if (k, place) == here else []
+        return [(1, fmpq(side))] if (k, place) == here else []
 
-    found = _along(problem, straight, wanted, slope, 0)
-    results = [_slope_at(germ, s_, value_of(elements[n]), side) for n, (germ, s_) in zip(wanted, found)]
-    again = [
-        m for m, r in enumerate(results) if _is_singular(r) or (type(r) is Undefined and r.kind == "nan")
-    ]
-    again = [m for m in again if _is_singular(results[m]) or s.is_finite(value_of(elements[wanted[m]]))]
-    if not again:
-        return results
-    columns: list[list[Scalar]] = [[] for _ in again]
-    for seed in (11, 12):
-        generic = _generic(seed)
-        for flip in (s.ONE, s.MINUS_ONE):
-
-            def apart(k: int, place: int) -> list[tuple[int, Scalar]]:
-                return straight(k, place) + [(APART, s.mul(flip, generic(k, place)))]
-
-            for column, m, (germ, s_) in zip(
-                columns, again, _along(problem, apart, [wanted[m] for m in again], slope, seed)
-            ):
-                column.append(_slope_at(germ, s_, value_of(elements[wanted[m]]), side))
-    for m, column in zip(again, columns):
-        results[m] = _agreed(column, KINK)
-    return results
+    return _follow(problem, straight, wanted, lambda n, germ: _slope_at(germ, value_of(elements[n]), side))
 
 
-def _slope_at(germ: Any, found: Scalar, value: Scalar, side: int) -> Scalar:
+def _slope_at(germ: Any, value: Scalar, side: int) -> Scalar:
     """A slope along +t or -t as a derivative by the input, where the curve starts at the value of the program."""
-    if type(germ) is Undefined:
-        return germ
     end = limit(germ)
     if type(end) is Undefined:
         return end
-    same = _same(end, value) if type(value) is not Undefined else value
+    same = value if type(value) is Undefined else _same(end, value)
     if type(same) is Undefined:
         return same
     if not same:
         return JUMP
     if type(end) is Infinity:
-        if type(germ) is not Germ:
-            return s.ZERO
-        return Infinity(-direction(germ) * side, "pole")
+        return Infinity(-direction(germ) * side, "pole") if type(germ) is Germ else s.ZERO
+    found = slope(germ)
     return found if side > 0 else s.neg(found)
 
 
@@ -295,6 +293,9 @@ def _curvature(problem: Any, curve: tuple[int, ...], places: list[int]) -> list[
     moving = {problem.directions[i] for i in curve}
     sides = []
     for sign in (s.ONE, s.MINUS_ONE):
-        rate: Callable = lambda k, p: [(1, sign)] if (k, p) in moving else []
-        sides.append([found for _, found in _along(problem, rate, places, _second, 0)])
-    return [_agreed([a, b], KINK) for a, b in zip(*sides)]
+
+        def rate(k: int, place: int) -> list[tuple[int, Scalar]]:
+            return [(1, sign)] if (k, place) in moving else []  # noqa: B023
+
+        sides.append(_follow(problem, rate, places, lambda _, germ: _second(germ)))
+    return [_agreed([a, b], KINK) for a, b in zip(*sides, strict=True)]

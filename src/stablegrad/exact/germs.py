@@ -116,7 +116,18 @@ class GermAlgebra:
     def sub(self, a: Any, b: Any) -> Any:
         if a is b and type(a) is not Undefined:
             return ZERO
+        if type(a) is Germ or type(b) is Germ:
+            return stopping(self._subtract, a, b)
         return self.add(a, self.neg(b))
+
+    def _subtract(self, a: Any, b: Any) -> Any:
+        """Term by term, so that one and the same coefficient cancels."""
+        if type(a) not in (Germ, arb, fmpq) or type(b) not in (Germ, arb, fmpq):
+            return self._add(a, self.neg(b))
+        terms = dict(terms_of(a))
+        for key, c in terms_of(b).items():
+            terms[key] = s.sub(terms[key], c) if key in terms else s.neg(c)
+        return made(terms, min(order_of(a), order_of(b)), is_data(a) or is_data(b))
 
     def sum(self, elements: list[Any]) -> Any:
         total: Any = ZERO
@@ -289,7 +300,9 @@ class GermAlgebra:
                 return one
             if type(one) is Infinity:
                 return one if one.sign > 0 else other
-        difference = self._add(a, self.neg(b))
+        difference = self.sub(a, b)
+        if type(difference) is Undefined:
+            raise Stop(difference)
         if type(difference) is Flat:
             if not difference.sign:
                 raise Stop("unsupported", "a tie of vanishing exponentials")

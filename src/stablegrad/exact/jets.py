@@ -89,9 +89,9 @@ class JetAlgebra:
     def unary(self, name: str, a: Element) -> Element:
         f = FUNCTIONS[name]
         if type(a) is not Jet:
-            return self._remember(f, a)
+            return f(a)
         x = a.value
-        y = self._remember(f, x)
+        y = f(x)
         if type(x) is Infinity and s.is_finite(y):
             return self._flat(y, a)
         if type(y) is Undefined:

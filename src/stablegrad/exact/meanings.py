@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import flint
 from flint import acb, arb, fmpq
 
 from stablegrad.exact import scalars as s
@@ -42,8 +43,19 @@ class Function:
     domain: tuple[int | None, int | None] = (None, None)
 
     def __call__(self, x: s.Scalar) -> s.Scalar:
+        """f(x); equal arguments give the same object, so that f(x) - f(y) is seen to be 0 where x = y."""
         if type(x) is Undefined:
             return x
+        if flint.ctx.prec != _remembered_at[0] or len(_remembered) > MOST_REMEMBERED:
+            _remembered.clear()
+            _remembered_at[0] = flint.ctx.prec
+        key = (self.name, int(x.p), int(x.q)) if type(x) is fmpq else (self.name, id(x))
+        found = _remembered.get(key)
+        if found is None:
+            found = _remembered[key] = (self._evaluate(x), x)
+        return found[0]
+
+    def _evaluate(self, x: s.Scalar) -> s.Scalar:
         if type(x) is Infinity:
             y = self.high if x.sign > 0 else self.low
             y = y() if callable(y) else y
@@ -64,6 +76,10 @@ class Function:
 
 
 FUNCTIONS: dict[str, Function] = {}
+# Results at the precision of now; the argument is kept with them, so that its identity stays its own.
+_remembered: dict[tuple, tuple[s.Scalar, s.Scalar]] = {}
+_remembered_at = [0]
+MOST_REMEMBERED = 200_000
 
 
 def _f(name: str, value: Any, first: Any, second: Any, low: Any, high: Any, **more: Any) -> None:
@@ -152,7 +168,7 @@ _f("cbrt", _cbrt, lambda x, y: 1 / (3 * y**2), lambda x, y: -2 / (9 * x * y**2),
 _f("logistic", _logistic, lambda x, y: y * s.as_ball(_logistic(-x)) if x != 0 else fmpq(1, 4),
    lambda x, y: y * _logistic(-x) * -(s.as_ball(x) / 2).tanh() if x != 0 else fmpq(0), ZERO, ONE,
    at={0: s.HALF})  # fmt: skip
-_f("softplus", lambda x: (-abs(x)).exp().log1p() + x.max(arb(0)),
+_f("softplus", lambda x: FUNCTIONS["log"](fmpq(2)) if x == 0 else (-abs(x)).exp().log1p() + x.max(arb(0)),
    lambda x, y: _logistic(x), lambda x, y: _logistic(x) * _logistic(-x), ZERO, INF)  # fmt: skip
 _f(
     "sin",

@@ -187,7 +187,9 @@ def mul(a: Scalar, b: Scalar) -> Scalar:
     if is_finite(a) and is_finite(b):
         if is_zero(a) or is_zero(b):
             return _zero_times(a, b)
-        return ball(a * b)
+        if type(a) is fmpq and a == 1:
+            return b
+        return a if type(b) is fmpq and b == 1 else ball(a * b)
     if type(a) is Undefined or type(b) is Undefined:
         return worse(a, b)
     if is_zero(a) or is_zero(b):
