@@ -33,7 +33,7 @@ def _log(c: Companions, node: Node) -> Node | None:
 
     number = literal_number(node)
     if number is not None:
-        return c.graph.literal(_log_number(float(number)), node.dtype)
+        return c.build.full(_log_number(float(number)), node)
     written, guards = write_log(c, node)
     for guard in guards:
         written = c.build.elementwise("require", written, guard)

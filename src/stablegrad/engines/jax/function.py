@@ -13,6 +13,8 @@ import numpy as np
 from stablegrad.engines.jax import _compat
 from stablegrad.engines.jax.engine import Rewriter, rewrite_program, run
 
+# What JAX raises where a traced value is used as a Python number, a truth value, an index or a shape.
+CONCRETE_ERRORS = (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError, TypeError)
 MOST_KEPT = 256  # programs of one function; more kinds of arguments than that start again
 
 
@@ -32,12 +34,13 @@ class Stabilized:
         self.static_argnames = static_argnames
         self.rewriter = rewriter
         self._programs: dict[Any, tuple[jex.ClosedJaxpr, Any]] = {}
+        self._numbers_traced = True  # Python numbers are arguments like any other, until the function needs one
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, dynamic, call, key = self._split(args, kwargs)
+        dynamic, call, key = self._split(args, kwargs, self._numbers_traced)
         found = self._programs.get(key)
         if found is None:
-            closed, tree = _trace(call, dynamic)
+            dynamic, key, closed, tree = self._traced(args, kwargs, dynamic, call, key)
             found = rewrite_program(closed, self.rewriter), tree
             if not any(map(_compat.is_tracer, closed.consts)):
                 if len(self._programs) >= MOST_KEPT:
@@ -45,6 +48,20 @@ class Stabilized:
                 self._programs[key] = found
         closed, tree = found
         return jax.tree.unflatten(tree, run(closed, dynamic))
+
+    def _traced(self, args: tuple, kwargs: dict[str, Any], dynamic: list, call: Any, key: Any) -> tuple:
+        """Trace; where that fails because a Python number had to be concrete, hold the numbers fixed and try again."""
+        try:
+            return dynamic, key, *_trace(call, dynamic)
+        except CONCRETE_ERRORS:
+            fixed, call, key = self._split(args, kwargs, False)
+            if len(fixed) == len(dynamic):
+                raise
+            traced = _trace_again(call, fixed)
+            if traced is None:
+                raise
+            self._numbers_traced = False
+            return fixed, key, *traced
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -66,12 +83,14 @@ class Stabilized:
         self, args: tuple, kwargs: dict[str, Any], rewriter: Rewriter, on_capture: Callable[[Any], None]
     ) -> jex.ClosedJaxpr:
         """The rewritten program for these arguments, not kept."""
-        _, dynamic, call, _ = self._split(args, kwargs)
-        closed, _ = _trace(call, dynamic)
+        dynamic, call, key = self._split(args, kwargs, self._numbers_traced)
+        _, _, closed, _ = self._traced(args, kwargs, dynamic, call, key)
         return rewrite_program(closed, rewriter, on_capture)
 
-    def _split(self, args: tuple, kwargs: dict[str, Any]) -> tuple[list, list, Callable[[list], Any], Any]:
-        """Leaves; those that are traced; the call from them; and what the program depends on."""
+    def _split(
+        self, args: tuple, kwargs: dict[str, Any], numbers_traced: bool
+    ) -> tuple[list, Callable[[list], Any], Any]:
+        """The leaves that are traced; the call from them; and what the program depends on."""
         count = len(args)
         static = {k % count if -count <= k < 0 else k for k in self.static_argnums}
         frozen_args = tuple((k, a) for k, a in enumerate(args) if k in static)
@@ -79,7 +98,7 @@ class Stabilized:
         open_args = tuple(a for k, a in enumerate(args) if k not in static)
         open_kwargs = {n: v for n, v in kwargs.items() if n not in self.static_argnames}
         leaves, tree = jax.tree.flatten((open_args, open_kwargs))
-        traced = [k for k, leaf in enumerate(leaves) if is_array(leaf)]
+        traced = [k for k, leaf in enumerate(leaves) if is_array(leaf, numbers_traced)]
         chosen = set(traced)
         fixed = tuple((k, leaf) for k, leaf in enumerate(leaves) if k not in chosen)
         dynamic = [leaves[k] for k in traced]
@@ -103,14 +122,16 @@ class Stabilized:
             _hashable(frozen_kwargs, "a static argument"),
             _compat.trace_context(),
         )
-        return leaves, dynamic, call, key
+        return dynamic, call, key
 
 
-def is_array(leaf: Any) -> bool:
+def is_array(leaf: Any, numbers_traced: bool = True) -> bool:
     """True for what is traced: arrays, numbers, and objects that JAX takes for arrays."""
-    if isinstance(leaf, (bool, int, float, complex, np.ndarray, np.generic, jax.Array)):
-        return getattr(leaf, "dtype", None) is None or leaf.dtype.kind not in "OSU"
-    return isinstance(leaf, jax.ShapeDtypeStruct) or hasattr(leaf, "__jax_array__")
+    if isinstance(leaf, (bool, int, float, complex)):
+        return numbers_traced
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return leaf.dtype.kind not in "OSU"
+    return isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)) or hasattr(leaf, "__jax_array__")
 
 
 def _described(leaf: Any) -> Any:
@@ -133,3 +154,10 @@ def _trace(call: Callable[[list], Any], dynamic: list) -> tuple[jex.ClosedJaxpr,
 
     closed, shape = jax.make_jaxpr(flat, return_shape=True)(*dynamic)
     return closed, jax.tree.structure(shape)
+
+
+def _trace_again(call: Callable[[list], Any], dynamic: list) -> tuple[jex.ClosedJaxpr, Any] | None:
+    try:
+        return _trace(call, dynamic)
+    except CONCRETE_ERRORS:
+        return None
