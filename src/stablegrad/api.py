@@ -17,9 +17,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @overload
-def stabilize(f: F, **options: Any) -> F: ...
+def stabilize(
+    f: F,
+    *,
+    static_argnums: int | Iterable[int] = ...,
+    static_argnames: str | Iterable[str] = ...,
+    disable: str | Iterable[str] = ...,
+) -> F: ...
 @overload
-def stabilize(f: None = None, **options: Any) -> Callable[[F], F]: ...
+def stabilize(
+    f: None = None,
+    *,
+    static_argnums: int | Iterable[int] = ...,
+    static_argnames: str | Iterable[str] = ...,
+    disable: str | Iterable[str] = ...,
+) -> Callable[[F], F]: ...
 def stabilize(
     f: Any = None,
     *,
@@ -58,15 +70,15 @@ def stabilize(
     200.0 [-1.  1.]
     """
     disabled = _rule_names(disable)
+    options: dict[str, Any] = dict(static_argnums=static_argnums, static_argnames=static_argnames, disable=disable)
     if f is None:
-        return functools.partial(
-            stabilize, static_argnums=static_argnums, static_argnames=static_argnames, disable=disable
-        )
+        return functools.partial(stabilize, **options)
     if not callable(f):
         raise TypeError(f"stabilize takes a function, but was given {type(f).__name__}: {f!r:.80}")
     from stablegrad.engines.jax.function import Stabilized
 
-    return Stabilized(f, _static(static_argnums), _static(static_argnames), _rewriter(disabled))
+    restore = functools.partial(stabilize, **options)
+    return Stabilized(f, _static(static_argnums), _static(static_argnames), _rewriter(disabled), restore)
 
 
 def explain(f: Any, **options: Any) -> Callable[..., Explanation]:
@@ -77,7 +89,7 @@ def explain(f: Any, **options: Any) -> Callable[..., Explanation]:
     >>> import jax, jax.numpy as jnp, stablegrad
     >>> report = stablegrad.explain(lambda x: jnp.log(1.0 + jnp.exp(x)))(1.0)
     >>> print(report.rewrites[0].before, "->", report.rewrites[0].after)
-    log((1 + exp(input))) -> softplus(input)
+    log((exp(input) + 1)) -> softplus(input)
     """
     stabilized = stabilize(f, **options)
 
@@ -107,9 +119,7 @@ def _rule_names(disable: str | Iterable[str]) -> frozenset[str]:
     names = frozenset([disable] if isinstance(disable, str) else disable)
     unknown = sorted(names - set(rule_names()))
     if unknown:
-        raise ValueError(
-            f"no rule is named {', '.join(map(repr, unknown))}; there are: {', '.join(rule_names())}"
-        )
+        raise ValueError(f"no rule is named {', '.join(map(repr, unknown))}; there are: {', '.join(rule_names())}")
     return names
 
 

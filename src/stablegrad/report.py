@@ -55,9 +55,7 @@ class Explanation:
             lines.append(f"      after   {r.after}")
             lines.append(f"      why     {r.reason}  [{r.rule}]")
         for u in self.untouched:
-            lines.append(
-                f"  {_place(u.file, u.line)}  {u.operation}{_times(u.count)}: left as it was, {u.reason}"
-            )
+            lines.append(f"  {_place(u.file, u.line)}  {u.operation}{_times(u.count)}: left as it was, {u.reason}")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -83,9 +83,7 @@ def _guard_branches(companions: Companions, result: Rewriting, needed: set[Node]
             result.records.append(("untaken_branch", node, guarded, BRANCH_REASON))
 
 
-BRANCH_REASON = (
-    "the branch that is not taken has an infinite slope; it is evaluated at a harmless value there"
-)
+BRANCH_REASON = "the branch that is not taken has an infinite slope; it is evaluated at a harmless value there"
 
 
 def _ask(companions: Companions, node: Node, disabled: frozenset[str]) -> tuple[str, Node, str] | None:

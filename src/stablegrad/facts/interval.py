@@ -267,14 +267,10 @@ BOUNDS: dict[str, Callable[[Node, list[Interval]], Interval]] = {
     "reduce_max": _monotone(lambda x: x),
     "reduce_min": _monotone(lambda x: x),
     "cumsum": lambda node, bounds: (min(bounds[0][0], 0.0) and -math.inf, math.inf),
-    "cumprod": lambda node, bounds: (
-        (0.0, 1.0 if bounds[0][1] <= 1 else math.inf) if bounds[0][0] >= 0 else EVERYTHING
-    ),
+    "cumprod": lambda node, bounds: (0.0, 1.0 if bounds[0][1] <= 1 else math.inf) if bounds[0][0] >= 0 else EVERYTHING,
     "cummax": _monotone(lambda x: x),
     "cummin": _monotone(lambda x: x),
-    "dot_general": lambda node, bounds: (
-        (0.0, math.inf) if bounds[0][0] >= 0 and bounds[1][0] >= 0 else EVERYTHING
-    ),
+    "dot_general": lambda node, bounds: (0.0, math.inf) if bounds[0][0] >= 0 and bounds[1][0] >= 0 else EVERYTHING,
     "arrange": _moved,
     "reshape": _moved,
     "move": _move,

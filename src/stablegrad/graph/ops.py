@@ -77,9 +77,7 @@ _add("arithmetic", "select clamp regularized_incomplete_beta", elementwise=True)
 _add("arithmetic", "cast", elementwise=True)
 
 # Reductions, scans and contractions along axes.
-_add(
-    "arithmetic", "reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or reduce_xor argmax argmin"
-)
+_add("arithmetic", "reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or reduce_xor argmax argmin")
 _add("arithmetic", "cumsum cumprod cummax cummin cumlogsumexp dot_general conv_general_dilated")
 _add("arithmetic", "scatter_add scatter_mul scatter_max scatter_min reduce_window_sum reduce_window_max")
 _add("arithmetic", "reduce_window_min select_and_gather_add select_and_scatter_add")

@@ -15,6 +15,10 @@ def rational(number: Rational | float) -> Rational:
     return exact.numerator if exact.denominator == 1 else exact
 
 
+def magnitude(number: Rational) -> Rational:
+    return -number if number < 0 else number
+
+
 def quotient(a: Rational, b: Rational) -> Rational:
     return rational(Fraction(a) / b)
 

@@ -43,12 +43,7 @@ class Branches:
     def guard(self, node: Node) -> Node | None:
         """The select with guarded branches, or None where no branch can fail."""
         which, *cases = node.inputs
-        if (
-            which.dtype.kind != "b"
-            or len(cases) != 2
-            or not is_float(node.dtype)
-            or which.shape != node.shape
-        ):
+        if which.dtype.kind != "b" or len(cases) != 2 or not is_float(node.dtype) or which.shape != node.shape:
             return None
         cases = [self.resolve(case) for case in cases]
         if not any(self.risky(case) for case in cases):
@@ -112,9 +107,7 @@ class Branches:
         if node.op.name != "sub":
             return False
         found = peak_of(node.inputs[1])
-        return (
-            found is not None and found[0] is node.inputs[0] and self.c.facts.may_be_infinite(node.inputs[0])
-        )
+        return found is not None and found[0] is node.inputs[0] and self.c.facts.may_be_infinite(node.inputs[0])
 
     def _hazard(self, node: Node) -> bool:
         rule = HAZARDS.get(node.op.name)

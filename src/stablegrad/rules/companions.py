@@ -15,15 +15,13 @@ from fractions import Fraction
 from stablegrad.facts import Facts
 from stablegrad.graph.build import Builder
 from stablegrad.graph.node import Graph, Node, is_float, literal_number
-from stablegrad.graph.rational import Rational
+from stablegrad.graph.rational import Rational, magnitude
 from stablegrad.rules.forms import ONE, Linear, Term, collect
 
 MAX_TERMS = 8  # a sum of more terms is one factor
 MAX_PARTS = 16  # a formal sum of more parts is one part
 MAX_KNOWN = 6  # captured sums remembered for one part
-MAX_DEPTH = (
-    120  # questions nested deeper are answered "the node itself"; keeps a walk linear and off the stack
-)
+MAX_DEPTH = 120  # questions nested deeper are answered "the node itself"; keeps a walk linear and off the stack
 
 
 @dataclass(frozen=True)
@@ -201,13 +199,11 @@ def constant_value(linear: Linear) -> Rational | float:
     total = float(linear.constant)
     whole = Fraction(1)
     for number, times in linear.logs.items():
-        if times.denominator == 1 and abs(times) <= 64:
+        if times.denominator == 1 and magnitude(times) <= 64:
             whole *= Fraction(number) ** int(times)  # log a + log b = log ab: one rounding
         else:
             total += float(times) * _log(number)
-    return total + (
-        0.0 if whole == 1 else _log(whole) if abs(whole - 1) > Fraction(1, 4) else math.log1p(whole - 1)
-    )
+    return total + (0.0 if whole == 1 else _log(whole) if abs(whole - 1) > Fraction(1, 4) else math.log1p(whole - 1))
 
 
 def _log(number: Rational) -> float:

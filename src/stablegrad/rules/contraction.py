@@ -26,9 +26,7 @@ def scaled_contraction(c: Companions, node: Node) -> Scaled | None:
     free_b = [k for k in range(len(b.shape)) if k not in contract_b and k not in batch_b]
     batch = len(batch_a)
     place_a = {k: i for i, k in enumerate(batch_a)} | {k: batch + i for i, k in enumerate(free_a)}
-    place_b = {k: i for i, k in enumerate(batch_b)} | {
-        k: batch + len(free_a) + i for i, k in enumerate(free_b)
-    }
+    place_b = {k: i for i, k in enumerate(batch_b)} | {k: batch + len(free_a) + i for i, k in enumerate(free_b)}
     total, operands = Term(), []
     for operand, axes, place in ((a, tuple(contract_a), place_a), (b, tuple(contract_b), place_b)):
         term, guards = c.single(operand)
@@ -69,7 +67,5 @@ def _laid(c: Companions, term: Term, node: Node, kept: tuple[int, ...], place: d
     def lay(part: Node) -> Node:
         return arrange(c.graph, part, node.shape, dims)
 
-    exponent = Linear(
-        {lay(p): k for p, k in term.exponent.parts.items()}, term.exponent.constant, term.exponent.logs
-    )
+    exponent = Linear({lay(p): k for p, k in term.exponent.parts.items()}, term.exponent.constant, term.exponent.logs)
     return Term(term.coefficient, {lay(p): k for p, k in term.factors.items()}, exponent)

@@ -22,9 +22,7 @@ def exponential_of_logarithm(c: Companions, node: Node) -> Rewritten | None:
     if c.trivial(node):
         return None
     written = write_scaled(c, c.scaled(node), node)
-    return (
-        None if written is node else Rewritten(written, "the exponential undoes a logarithm in its argument")
-    )
+    return None if written is node else Rewritten(written, "the exponential undoes a logarithm in its argument")
 
 
 @rule("expm1")
@@ -35,9 +33,7 @@ def expm1_with_right_derivative(c: Companions, node: Node) -> Rewritten | None:
         return Rewritten(written, "the exponential undoes a logarithm in its argument")
     if c.facts.interval(node.inputs[0])[0] >= -1.0:
         return None
-    return Rewritten(
-        c.build.elementwise("stable_expm1", node.inputs[0]), "its derivative is exp(x), also far left"
-    )
+    return Rewritten(c.build.elementwise("stable_expm1", node.inputs[0]), "its derivative is exp(x), also far left")
 
 
 @rule("pow")
@@ -53,23 +49,15 @@ def power_of_scaled(c: Companions, node: Node) -> Rewritten | None:
     linear, guards = log_of(c, base)
     logarithm = write_linear(c, linear, node)
     number = literal_number(power)
-    exponent = (
-        c.build.scale(logarithm, number)
-        if number is not None
-        else c.build.elementwise("mul", power, logarithm)
-    )
+    exponent = c.build.scale(logarithm, number) if number is not None else c.build.elementwise("mul", power, logarithm)
     if number == 0:
         return None
     written = c.build.elementwise("exp", exponent)
-    return Rewritten(
-        guarded(c, written, guards), "the base can underflow or round to 0; its logarithm is scaled"
-    )
+    return Rewritten(guarded(c, written, guards), "the base can underflow or round to 0; its logarithm is scaled")
 
 
 def _positive_terms(c: Companions, node: Node) -> bool:
-    return all(
-        t.coefficient > 0 and all(c.facts.nonnegative(f) for f in t.factors) for t in c.scaled(node).terms
-    )
+    return all(t.coefficient > 0 and all(c.facts.nonnegative(f) for f in t.factors) for t in c.scaled(node).terms)
 
 
 @rule("sqrt", "rsqrt", "integer_pow", "square")
@@ -85,11 +73,7 @@ def root_of_scaled(c: Companions, node: Node) -> Rewritten | None:
     if not has_exponential(c, base) or c.trivial(node):
         return None
     written = write_scaled(c, c.scaled(node), node)
-    return (
-        None
-        if written is node
-        else Rewritten(written, "the base can leave the range where the result does not")
-    )
+    return None if written is node else Rewritten(written, "the base can leave the range where the result does not")
 
 
 def _may_vanish(c: Companions, node: Node) -> bool:

@@ -79,11 +79,7 @@ def absorbed(
                 continue
             place = dict(zip(own_dims, permutation))
             if len(place) != len(own.shape):
-                place = (
-                    {k: place.get(k, k) for k in range(len(own.shape))}
-                    if len(own.shape) == len(node.shape)
-                    else {}
-                )
+                place = {k: place.get(k, k) for k in range(len(own.shape))} if len(own.shape) == len(node.shape) else {}
             if len(place) != len(own.shape):
                 continue
             full = tuple(place[k] for k in range(len(own.shape)))

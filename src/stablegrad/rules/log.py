@@ -48,9 +48,7 @@ def logaddexp_of_logarithms(c: Companions, node: Node) -> Rewritten | None:
         return None
     linear, guards = log_of(c, argument)
     written = write_linear(c, linear, node)
-    return Rewritten(
-        guarded(c, written, guards), "an operand is itself a logarithm: one logarithm of one sum"
-    )
+    return Rewritten(guarded(c, written, guards), "an operand is itself a logarithm: one logarithm of one sum")
 
 
 def _is_logarithm(c: Companions, node: Node) -> bool:

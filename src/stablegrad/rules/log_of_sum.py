@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node
-from stablegrad.graph.rational import Rational, quotient
+from stablegrad.graph.rational import Rational, magnitude, quotient
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.joined import as_exponent
 from stablegrad.rules.layout import absorbed, reduced_core
@@ -54,7 +54,7 @@ def _away(term: Term, base: Term) -> Linear:
 
 def _log_linear(term: Term) -> Linear:
     """log |term| of a term without factors."""
-    return term.exponent.with_log(abs(term.coefficient))
+    return term.exponent.with_log(magnitude(term.coefficient))
 
 
 def _of_two(
@@ -134,9 +134,7 @@ def inverse_hyperbolic(c: Companions, node: Node, terms: tuple[Term, ...]) -> tu
         if k == -1:
             return c.build.elementwise("stable_acosh", a), Linear()
         if k > 0:
-            scaled = (
-                c.build.elementwise("div", a, c.build.number(float(k) ** 0.5, node.dtype)) if k != 1 else a
-            )
+            scaled = c.build.elementwise("div", a, c.build.number(float(k) ** 0.5, node.dtype)) if k != 1 else a
             return c.build.elementwise("stable_asinh", scaled), Linear().with_log(k, HALF)
     return None
 
@@ -203,9 +201,7 @@ def _others_over_sum(
         others, permutation = base_and_dims(c.graph, part)
         if others.op.name != "log_sum_others" or others.params != (axes,) or rest.parts[part] != -times:
             continue
-        kept = tuple(
-            permutation[k] for k in range(len(others.shape)) if k not in axes and others.shape[k] != 1
-        )
+        kept = tuple(permutation[k] for k in range(len(others.shape)) if k not in axes and others.shape[k] != 1)
         if c.linear(others.inputs[0]) == r and dims == kept:
             whole = c.build.keep("log_one_minus_softmax", others.inputs[0], axes)
             return rest.without(part), arrange(c.graph, whole, node.shape, permutation), -times, set()

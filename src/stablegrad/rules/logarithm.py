@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node, moved_inputs
-from stablegrad.graph.rational import Rational, quotient
+from stablegrad.graph.rational import Rational, magnitude, quotient
 from stablegrad.rules import log_of_sum, structure
 from stablegrad.rules.companions import constant_value
 from stablegrad.rules.forms import ONE, Linear, Term
@@ -167,7 +167,7 @@ def _written_sum(c: Companions, rest: Linear, pieces: list[Node], like: Node) ->
 
 def log_term_linear(c: Companions, term: Term, like: Node) -> Linear:
     """log|term| for a term whose factors are nonnegative."""
-    return log_of_term(c, Term(abs(term.coefficient), term.factors, term.exponent), like)
+    return log_of_term(c, Term(magnitude(term.coefficient), term.factors, term.exponent), like)
 
 
 def _known_sum(

@@ -33,9 +33,7 @@ def product_with_logarithm(c: Companions, node: Node) -> Rewritten | None:
         if number == 0:
             return Rewritten(c.build.elementwise("times_log", c.build.full(number, node), logarithm),
                              "0 * log(0) is 0")  # fmt: skip
-        return Rewritten(
-            c.build.elementwise("times_log", other, logarithm), "0 * log(0) is 0, in value and gradient"
-        )
+        return Rewritten(c.build.elementwise("times_log", other, logarithm), "0 * log(0) is 0, in value and gradient")
     return None
 
 
@@ -70,9 +68,7 @@ def _times_own_logarithm(c: Companions, other: Node, logarithm: Node, node: Node
         return None
     exponent = write_linear(c, own, node)
     factor = exponent if whole == own else logarithm
-    return Rewritten(
-        c.build.elementwise("mul_exp", factor, exponent), "p * log(p) has the limit 0 where p is 0"
-    )
+    return Rewritten(c.build.elementwise("mul_exp", factor, exponent), "p * log(p) has the limit 0 where p is 0")
 
 
 @rule("mul")

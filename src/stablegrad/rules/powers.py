@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node
-from stablegrad.graph.rational import Rational, integer_power
+from stablegrad.graph.rational import Rational, integer_power, magnitude
 from stablegrad.rules.forms import ONE, Term
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def joined_signs(c: Companions, term: Term) -> Term:
     like: Node = next(iter(unknown))
     joined = c.raw_term(Term(ONE if term.coefficient > 0 else -ONE, unknown), like)
     known[joined] = ONE
-    return Term(abs(term.coefficient), known, term.exponent)
+    return Term(magnitude(term.coefficient), known, term.exponent)
 
 
 def _sign_known(c: Companions, node: Node, power: Rational) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import constant_along
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
-from stablegrad.graph.rational import Rational, quotient
+from stablegrad.graph.rational import Rational, magnitude, quotient
 from stablegrad.rules import companions as _companions
 from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.differences import simplified_sum
@@ -33,7 +33,8 @@ def _scaled(terms: list[Term], *guards: frozenset[Node]) -> Scaled:
 
 def exponential(c: Companions, exponent: Linear) -> Scaled:
     """exp of a formal sum: logarithms in it become factors."""
-    term, guards = Term(exponent=Linear(constant=exponent.constant, logs=exponent.logs)), frozenset()
+    term = Term(exponent=Linear(constant=exponent.constant, logs=exponent.logs))
+    guards: frozenset[Node] = frozenset()
     for part, times in exponent.parts.items():
         found = exponential_of(c, part)
         if found is None:
@@ -209,7 +210,7 @@ def _abs(c: Companions, node: Node) -> Scaled | None:
         even = power.denominator == 1 and power.numerator % 2 == 0
         known = even or power.denominator != 1 or c.facts.nonnegative(factor)
         factors[factor if known else c.build.elementwise("abs", factor)] = power
-    return _scaled([Term(abs(term.coefficient), factors, term.exponent)], inner.guards)
+    return _scaled([Term(magnitude(term.coefficient), factors, term.exponent)], inner.guards)
 
 
 def _guard_of_nonnegative(c: Companions, node: Node) -> Scaled | None:
@@ -270,9 +271,7 @@ def _cast(c: Companions, node: Node) -> Scaled | None:
 
     terms = []
     for t in inner.terms:
-        exponent = Linear(
-            {cast(p): k for p, k in t.exponent.parts.items()}, t.exponent.constant, t.exponent.logs
-        )
+        exponent = Linear({cast(p): k for p, k in t.exponent.parts.items()}, t.exponent.constant, t.exponent.logs)
         terms.append(Term(t.coefficient, {cast(p): k for p, k in t.factors.items()}, exponent))
     return _scaled(terms, frozenset(map(cast, inner.guards)))
 

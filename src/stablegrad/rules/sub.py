@@ -40,9 +40,7 @@ def _opposes(node: Node) -> bool:
     number = literal_number(node)
     if number is not None:
         return number < 0
-    return node.op.name in ("sub", "neg") or (
-        node.op.name in ("mul", "div") and any(map(_opposes, node.inputs))
-    )
+    return node.op.name in ("sub", "neg") or (node.op.name in ("mul", "div") and any(map(_opposes, node.inputs)))
 
 
 def _naive_terms(c: Companions, node: Node) -> list[Term]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node, moved_inputs
-from stablegrad.graph.rational import Rational, quotient, rational
+from stablegrad.graph.rational import Rational, magnitude, quotient, rational
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.layout import inside_one_move, lay, reduced_core
@@ -50,9 +50,9 @@ def write_difference(c: Companions, terms: list[Term], like: Node) -> Node | Non
         return None
     for base, other, sign in ((minus, plus, ONE), (plus, minus, -ONE)):
         if base.is_number():
-            ratio = abs(quotient(other.coefficient, base.coefficient))
+            ratio = magnitude(quotient(other.coefficient, base.coefficient))
             z = write_sum(c, other.exponent.with_log(ratio), like)
-            return c.build.scale(c.build.elementwise("stable_expm1", z), sign * abs(base.coefficient))
+            return c.build.scale(c.build.elementwise("stable_expm1", z), sign * magnitude(base.coefficient))
     return None
 
 
@@ -84,9 +84,7 @@ def write_term(c: Companions, term: Term, like: Node) -> Node:
     return _assembled(c, coefficient, pieces, exponent, like)
 
 
-def _assembled(
-    c: Companions, coefficient: Rational, pieces: list[Node], exponent: Linear, like: Node
-) -> Node:
+def _assembled(c: Companions, coefficient: Rational, pieces: list[Node], exponent: Linear, like: Node) -> Node:
     build = c.build
     product: Node | None = None
     for piece in pieces:
@@ -206,17 +204,15 @@ def _softmax(c: Companions, factors: dict[Node, Rational], exponent: Linear, lik
             laid, permutation = base_and_dims(c.graph, log_node)
             whole = c.build.keep("one_minus_softmax", laid.inputs[0], axes)
             return arrange(c.graph, whole, node.shape, permutation), remaining, rest, ONE
-        absorbed = absorbed(c, under.exponent, axes, dims, node, -ONE, exponent)
-        if absorbed is not None:
-            rest, permutation = absorbed
+        taken = absorbed(c, under.exponent, axes, dims, node, -ONE, exponent)
+        if taken is not None:
+            rest, permutation = taken
             soft = c.build.keep("softmax", _rest_node(c, under.exponent), axes)
             return arrange(c.graph, soft, node.shape, permutation), remaining, rest, ONE
     return None
 
 
-def _relative_expm1(
-    c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node
-) -> Found | None:
+def _relative_expm1(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
     """(exp(k x) - 1) / x = k exprel(k x), also log(1 + k x) / x."""
     for node, power in factors.items():
         terms = c.terms_of(node)
@@ -270,7 +266,7 @@ def _open_pair(
     c: Companions, terms: tuple[Term, ...], power: Rational, exponent: Linear, pieces: list[Node], like: Node
 ) -> tuple[Linear, Rational]:
     """(t1 + t2) ** power written into `pieces`; the new exponent and a number."""
-    logs = [t.exponent.with_log(abs(t.coefficient)) for t in terms]
+    logs = [t.exponent.with_log(magnitude(t.coefficient)) for t in terms]
     if all(t.coefficient > 0 for t in terms) and power < 0:
         copies = [-ONE] * int(-power) if power.denominator == 1 and power >= -4 else [power]
         for copy in copies:

@@ -8,18 +8,14 @@ from typing import Any
 
 import jax
 import jax.extend.core as jex
+from jax._src.config import trace_context as _trace_context
 from jax.extend.core import primitives as public
-
-try:  # which settings and contexts (x64, mesh, axis names ...) a trace depends on
-    from jax._src.config import trace_context as _trace_context
-except ImportError:  # pragma: no cover - other versions
-    _trace_context = None
 
 JAX_ROOT = os.path.dirname(os.path.abspath(jax.__file__)) + os.sep
 PACKAGE_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 
 
-def primitive(name: str) -> jex.Primitive | None:
+def primitive(name: str) -> Any:
     """The public primitive object of that name, or None in a version that has none."""
     return getattr(public, name + "_p", None)
 
@@ -34,10 +30,13 @@ split_p = _primitive_of(lambda x: jax.lax.split(x, (1, 1)), jax.ShapeDtypeStruct
 
 
 def trace_context() -> Hashable:
-    """A key that differs where the same function would be traced differently."""
-    if _trace_context is not None:
-        return _trace_context()
-    return (jax.config.jax_enable_x64, jax.config.jax_numpy_rank_promotion)  # pragma: no cover
+    """A key that differs where the same function would be traced differently: x64, mesh, axis names ..."""
+    return _trace_context()
+
+
+def wide_types() -> bool:
+    """True where 64-bit types are enabled."""
+    return jax.dtypes.canonicalize_dtype("float64") == "float64"
 
 
 def is_tracer(value: Any) -> bool:
@@ -47,9 +46,7 @@ def is_tracer(value: Any) -> bool:
 def user_frame(equation: jex.JaxprEqn) -> tuple[str, int, str] | None:
     """(file, line, function) of the user's innermost frame that wrote an equation."""
     traceback = equation.source_info.traceback
-    if traceback is None:
-        return None
-    for frame in traceback.frames:
+    for frame in getattr(traceback, "frames", ()):
         name = frame.file_name
         if name.startswith((JAX_ROOT, PACKAGE_ROOT)) or "importlib" in name:
             continue
@@ -110,9 +107,7 @@ def trivial_sharding(aval: Any) -> bool:
     """True unless the type of a value carries a mesh (explicit sharding, or inside shard_map)."""
     mesh = getattr(getattr(aval, "sharding", None), "mesh", None)
     varying = getattr(aval, "vma", None) or getattr(aval, "manual_axis_type", None)
-    return (mesh is None or mesh.empty or not getattr(mesh, "_any_axis_explicit", False)) and not _varies(
-        varying
-    )
+    return (mesh is None or mesh.empty or not getattr(mesh, "_any_axis_explicit", False)) and not _varies(varying)
 
 
 def _varies(varying: Any) -> bool:
@@ -131,3 +126,7 @@ def debug_info(jaxpr: jex.Jaxpr, inputs: int, outputs: int) -> Any:
 
 def abstract(value: Any) -> Any:
     return jax.typeof(value)
+
+
+def dtype(aval: Any) -> Any:
+    return aval.dtype

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax.extend.core as jex
+import numpy as np
 
 from stablegrad.engines.jax import _compat, names
 from stablegrad.engines.jax.regions import BODIES
@@ -38,7 +39,7 @@ class Frame:
 
     def node(self, graph: Graph, atom: Any) -> Node:
         if isinstance(atom, jex.Literal):
-            return graph.literal(atom.val, atom.aval.dtype)
+            return graph.literal(atom.val, _compat.dtype(atom.aval))
         return self.nodes[atom]
 
 
@@ -127,9 +128,7 @@ class Capture:
         for var, inner in zip(equation.outvars, body.jaxpr.outvars):
             self._define(frame, var, child.node(self.graph, inner), source)
 
-    def _translate(
-        self, equation: jex.JaxprEqn, inputs: tuple[Node, ...], source: Source | None
-    ) -> list[Node]:
+    def _translate(self, equation: jex.JaxprEqn, inputs: tuple[Node, ...], source: Source | None) -> list[Node]:
         if not equation.effects and len(equation.outvars) == 1:
             node = self._pure(equation, inputs, equation.outvars[0])
             if node is not None:
@@ -159,7 +158,15 @@ class Capture:
             begin[axis], end[axis] = start, start + int(size)
             parameters = (("limit_indices", tuple(end)), ("start_indices", tuple(begin)), ("strides", None))
             handle = Handle(names.SLICE, parameters, (0,))
-            pieces.append(self.graph.node("move", (whole,), (handle,), tuple(var.aval.shape), whole.dtype))
+            pieces.append(
+                self.graph.node(
+                    "move",
+                    (whole,),
+                    (handle,),
+                    tuple(b - a for a, b in zip(begin, end, strict=True)),
+                    whole.dtype,
+                )
+            )
             start += int(size)
         return pieces
 
@@ -170,7 +177,7 @@ class Capture:
             reason = "it carries a derivative rule of its own"
         elif equation.primitive in (names.SCAN, names.WHILE, names.COND):
             return
-        elif any(is_float(v.aval.dtype) for v in equation.outvars if hasattr(v.aval, "dtype")):
+        elif any(is_float(v.aval.dtype) for v in equation.outvars if isinstance(_dtype(v), np.dtype)):
             reason = "no rule knows this operation"
         else:
             return
@@ -178,7 +185,8 @@ class Capture:
 
     def _pure(self, equation: jex.JaxprEqn, inputs: tuple[Node, ...], var: jex.Var) -> Node | None:
         """The node of a primitive that the compiler knows, or None."""
-        aval, primitive, params = var.aval, equation.primitive, equation.params
+        aval: Any = var.aval
+        primitive, params = equation.primitive, equation.params
         if not hasattr(aval, "shape") or any(not isinstance(n, int) for n in aval.shape):
             return None
         shape, dtype, graph = tuple(aval.shape), aval.dtype, self.graph
@@ -261,6 +269,11 @@ def _grouped_body(equation: jex.JaxprEqn) -> jex.ClosedJaxpr | None:
     if equation.primitive is names.REMAT:
         return jex.ClosedJaxpr(equation.params["jaxpr"], ())
     return None
+
+
+def _dtype(var: jex.Var) -> Any:
+    """The dtype of a variable; a random key's is none that NumPy knows."""
+    return getattr(var.aval, "dtype", None)
 
 
 def _body_name(jaxpr: jex.Jaxpr) -> str:

@@ -12,7 +12,7 @@ from jax import lax
 from stablegrad.numerics import jax as numerics
 
 
-def _number(x: Any, value: float) -> Any:
+def _number(x: Any, value: Any) -> Any:
     return lax.full_like(x, value)
 
 

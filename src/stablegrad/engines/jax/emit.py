@@ -151,9 +151,7 @@ class _Writer:
         equations = grouped(self.lines, outputs)
         constvars = [*closed.jaxpr.constvars, *(v for v, _ in self.constants)]
         effects = frozenset().union(*(e.effects for e in equations)) if equations else frozenset()
-        jaxpr = jex.Jaxpr(
-            constvars, closed.jaxpr.invars, outputs, equations, effects, closed.jaxpr.debug_info
-        )
+        jaxpr = jex.Jaxpr(constvars, closed.jaxpr.invars, outputs, equations, effects, closed.jaxpr.debug_info)
         return jex.ClosedJaxpr(jaxpr, [*closed.consts, *(value for _, value in self.constants)])
 
     def _define(self, frame: Frame, var: Any, atom: Any) -> None:

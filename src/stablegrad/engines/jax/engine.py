@@ -71,9 +71,7 @@ def _rewritten(
     def bodies(equation: jex.JaxprEqn) -> dict[str, Any] | None:
         key = id(equation)
         if key not in changed_bodies:
-            changed_bodies[key] = rewritten_bodies(
-                equation, lambda body: _rewritten(body, rewriter, on_capture)
-            )
+            changed_bodies[key] = rewritten_bodies(equation, lambda body: _rewritten(body, rewriter, on_capture))
         return changed_bodies[key]
 
     if not replaced and not any(bodies(e) is not None for e in capture.loops):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -27,12 +28,14 @@ class Stabilized:
         static_argnums: tuple[int, ...],
         static_argnames: tuple[str, ...],
         rewriter: Any,
+        restore: Callable[[Callable[..., Any]], Any],
     ) -> None:
         functools.update_wrapper(self, f, updated=())
         self.f = f
         self.static_argnums = static_argnums
         self.static_argnames = static_argnames
         self.rewriter = rewriter
+        self.restore = restore  # stabilizes a function again, when this one is unpickled
         self._programs: dict[Any, tuple[jex.ClosedJaxpr, Any]] = {}
         self._numbers_traced = True  # Python numbers are arguments like any other, until the function needs one
 
@@ -70,14 +73,8 @@ class Stabilized:
         return f"stabilize({self.f!r})"
 
     def __reduce__(self) -> Any:
-        from stablegrad.api import stabilize
-
-        options = dict(
-            static_argnums=self.static_argnums,
-            static_argnames=self.static_argnames,
-            disable=tuple(self.rewriter.disabled),
-        )
-        return functools.partial(stabilize, **options), (self.f,)
+        """A decorated function is found again by its name; another is stabilized again."""
+        return self.__qualname__ if _named(self) is self else (self.restore, (self.f,))
 
     def rewritten(
         self, args: tuple, kwargs: dict[str, Any], rewriter: Rewriter, on_capture: Callable[[Any], None]
@@ -123,6 +120,14 @@ class Stabilized:
             _compat.trace_context(),
         )
         return dynamic, call, key
+
+
+def _named(function: Any) -> Any:
+    """What stands in the function's module under its name."""
+    found: Any = sys.modules.get(getattr(function, "__module__", ""))
+    for part in getattr(function, "__qualname__", "").split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def is_array(leaf: Any, numbers_traced: bool = True) -> bool:

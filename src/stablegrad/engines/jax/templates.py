@@ -11,7 +11,7 @@ import jax.extend.core as jex
 import numpy as np
 from jax import lax
 
-from stablegrad.engines.jax import compositions
+from stablegrad.engines.jax import _compat, compositions
 from stablegrad.graph.node import Handle, Node
 from stablegrad.numerics import jax as numerics
 
@@ -125,17 +125,16 @@ def template(node: Node) -> tuple[jex.ClosedJaxpr, list[Node]]:
     """The equations of one new node, and which of its inputs they read (literals are written in)."""
     reads = [i for i in node.inputs if i.op.name != "literal"]
     described = tuple(
-        ("literal", i.value.tobytes(), i.dtype) if i.op.name == "literal" else (i.shape, i.dtype)
-        for i in node.inputs
+        ("literal", i.value.tobytes(), i.dtype) if i.op.name == "literal" else (i.shape, i.dtype) for i in node.inputs
     )
-    key = (node.op.name, node.params, node.shape, node.dtype, described, jax.config.jax_enable_x64)
+    key: tuple | None = (node.op.name, node.params, node.shape, node.dtype, described, _compat.wide_types())
     try:
-        found = _TRACED.get(key)
+        found = _TRACED.get(key)  # type: ignore[arg-type]
     except TypeError:
-        found, key = None, ()
+        found, key = None, None
     if found is None:
         found = _trace(node, reads)
-        if key:
+        if key is not None:
             if len(_TRACED) >= MOST_TRACED:
                 _TRACED.clear()
             _TRACED[key] = found
