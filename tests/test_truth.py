@@ -173,7 +173,7 @@ def test_precision_is_raised():
 
 
 def test_what_jax_says_comes_through():
-    with pytest.raises(TypeError, match="abstract|concrete|Tracer"):
+    with pytest.raises(TypeError, match="concrete"):
         truth(lambda x: float(x), np.float32(1))
 
 

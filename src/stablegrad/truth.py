@@ -16,6 +16,7 @@ from stablegrad.exact import Answer, solve
 from stablegrad.exact.engine import Branches, Call, LinearSystem, Loop, Region, While
 from stablegrad.exact.rounded import to_float
 from stablegrad.exact.scalars import Undefined
+from stablegrad.exact.structure import holds_elements
 from stablegrad.graph.node import Graph, Handle, is_float
 
 _NAMES = {
@@ -39,9 +40,7 @@ class JaxEngine:
         with jax.ensure_compile_time_eval():
             results = handle.primitive.bind(*map(jax.numpy.asarray, arrays), **parameters)
         results = results if handle.primitive.multiple_results else [results]
-        return [
-            np.asarray(r) if not jax.dtypes.issubdtype(r.dtype, jax.dtypes.extended) else r for r in results
-        ]
+        return [np.asarray(r) if not jax.dtypes.issubdtype(r.dtype, jax.dtypes.extended) else r for r in results]
 
     def name(self, handle: Handle) -> str:
         return _NAMES.get(handle.primitive, "")
@@ -95,9 +94,7 @@ class JaxEngine:
         start = jax.numpy.zeros(operand, np.float32)
 
         def put(values: Any) -> Any:
-            return jax.lax.scatter_add(
-                start, indices, values, parameters["dimension_numbers"], mode=parameters["mode"]
-            )
+            return jax.lax.scatter_add(start, indices, values, parameters["dimension_numbers"], mode=parameters["mode"])
 
         # The transpose of a scatter tells, for each update, the number of the place that it went to.
         _, back = jax.vjp(put, jax.numpy.zeros(updates, np.float32))
@@ -185,13 +182,9 @@ def truth(
     closed, shapes = jax.make_jaxpr(lambda *a: f(*a, **kwargs), return_shape=True)(*args)
     leaves, tree = jax.tree_util.tree_flatten(args)
     avals = [v.aval for v in closed.jaxpr.invars]
-    inputs = [
-        np.asarray(leaf).astype(a.dtype) if _is_float(a.dtype) else leaf for leaf, a in zip(leaves, avals)
-    ]
+    inputs = [np.asarray(leaf).astype(a.dtype) if _is_float(a.dtype) else leaf for leaf, a in zip(leaves, avals)]
     owner = [k for k, arg in enumerate(args) for _ in jax.tree_util.tree_leaves(arg)]
-    differentiated = [
-        gradient and _is_float(a.dtype) and (wrt is None or owner[k] in wrt) for k, a in enumerate(avals)
-    ]
+    differentiated = [gradient and _is_float(a.dtype) and (wrt is None or owner[k] in wrt) for k, a in enumerate(avals)]
     answer = solve(
         Capture(closed).graph,
         inputs,
@@ -202,7 +195,7 @@ def truth(
         seed=seed,
         max_precision=max_precision,
     )
-    return _assemble(answer, jax.tree_util.tree_structure(shapes), tree, inputs, differentiated)
+    return _assemble(answer, jax.tree_util.tree_structure(shapes), tree, inputs)
 
 
 def _is_float(dtype: Any) -> bool:
@@ -215,9 +208,7 @@ def _rounded(elements: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
     return numbers, np.array([d for _, d in pairs], bool).reshape(elements.shape)
 
 
-def _assemble(
-    answer: Answer, out_tree: Any, in_tree: Any, inputs: list[Any], differentiated: list[bool]
-) -> Truth:
+def _assemble(answer: Answer, out_tree: Any, in_tree: Any, inputs: list[Any]) -> Truth:
     values, value_decided, reasons = [], [], []
     for out in answer.outputs:
         if out.dtype is not None:
@@ -226,23 +217,19 @@ def _assemble(
         else:
             number = out.value
             decided = np.ones(np.shape(number), bool)
-            if getattr(number, "dtype", None) == object:
+            if holds_elements(number):
                 reasons += [x.reason for x in number.ravel() if type(x) is Undefined]
                 decided = np.array([type(x) is not Undefined for x in number.ravel()]).reshape(number.shape)
         values.append(number)
         value_decided.append(decided)
-    gradients, gradient_decided, condition, sensitivity = [], [], [], []
-    for k, (x, wanted) in enumerate(zip(inputs, differentiated)):
-        if not wanted:
-            for column in (gradients, gradient_decided, condition, sensitivity):
-                column.append(None)
-            continue
-        number, decided = _rounded(answer.gradients[k], x.dtype)
-        reasons += [g.reason for g in answer.gradients[k].ravel() if type(g) is Undefined and g.kind != "nan"]
-        gradients.append(number)
-        gradient_decided.append(decided)
-        condition.append(answer.gradient_conditions[k])
-        sensitivity.append(answer.gradient_sensitivities[k])
+    gradients: list[Any] = []
+    gradient_decided: list[Any] = []
+    for x, found in zip(inputs, answer.gradients):
+        pair = (None, None) if found is None else _rounded(found, x.dtype)
+        gradients.append(pair[0])
+        gradient_decided.append(pair[1])
+        elements = [] if found is None else found.ravel().tolist()
+        reasons += [g.reason for g in elements if type(g) is Undefined and g.kind != "nan"]
 
     def per_argument(column: list[Any]) -> tuple[Any, ...]:
         return jax.tree_util.tree_unflatten(in_tree, column)
@@ -250,16 +237,14 @@ def _assemble(
     def per_output(column: list[Any]) -> Any:
         return jax.tree_util.tree_unflatten(out_tree, column)
 
-    certain = all(np.all(d) for d in value_decided) and all(
-        np.all(d) for d in gradient_decided if d is not None
-    )
+    certain = all(np.all(d) for d in value_decided) and all(np.all(d) for d in gradient_decided if d is not None)
     return Truth(
         per_output(values),
         per_argument(gradients),
         per_output([o.condition for o in answer.outputs]),
         per_output([o.sensitivity for o in answer.outputs]),
-        per_argument(condition),
-        per_argument(sensitivity),
+        per_argument(answer.gradient_conditions),
+        per_argument(answer.gradient_sensitivities),
         per_output(value_decided),
         per_argument(gradient_decided),
         not certain,

@@ -22,7 +22,7 @@ def number(v):
 
 
 def build(source):
-    scope = dict(jax=jax, jnp=jnp, lax=lax, jsp=jsp, math=math)
+    scope = {"jax": jax, "jnp": jnp, "lax": lax, "jsp": jsp, "math": math}
     if source.startswith("lambda"):
         return eval(source, scope)
     exec(source, scope)

@@ -42,7 +42,8 @@ AXES = {
         lambda x, k: lax.conv_general_dilated(
             x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")), IMAGE[:, :3, :3, :2], KERNEL),
     "transposed convolution": (
-        lambda x, k: lax.conv_general_dilated(x, k, (1, 1), ((0, 1), (1, 0)), lhs_dilation=(2, 2)), IMAGE[:, :2], KERNEL),
+        lambda x, k: lax.conv_general_dilated(x, k, (1, 1), ((0, 1), (1, 0)), lhs_dilation=(2, 2)),
+        IMAGE[:, :2], KERNEL),
     "batch groups": (
         lambda x, k: lax.conv_general_dilated(x, k, (1, 1), "VALID", batch_group_count=2), IMAGE[:, :2], KERNEL),
 }  # fmt: skip

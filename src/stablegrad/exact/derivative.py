@@ -60,9 +60,7 @@ def settle(problem: Any, elements: list[Any]) -> list[Any]:
 # -- curves ----------------------------------------------------------------------------------------------------------
 
 
-def _run(
-    problem: Any, rate: Callable[[int, int], list[tuple[int, Scalar]]], window: int, seed: int
-) -> list[Any]:
+def _run(problem: Any, rate: Callable[[int, int], list[tuple[int, Scalar]]], window: int, seed: int) -> list[Any]:
     """All float outputs along a curve: input (k, place) is its value plus the sum of rate * t**power."""
     algebra = GermAlgebra(window, np.random.default_rng(seed))
 
@@ -139,16 +137,16 @@ def _bend(seed: int, swapped: bool) -> Callable[[int, int], int]:
 def _limits(problem: Any, wanted: list[int]) -> list[Scalar]:
     columns: list[list[Scalar]] = [[] for _ in wanted]
     for seed, swapped in CURVES:
-        generic, power = _generic(seed), _bend(seed, swapped)
         for side in (s.ONE, s.MINUS_ONE):
-
-            def rate(k: int, place: int) -> list[tuple[int, Scalar]]:
-                return [(power(k, place), s.mul(side, generic(k, place)))]
-
-            ends = _along(problem, rate, wanted, lambda _, germ: limit(germ), seed)
-            for column, end in zip(columns, ends, strict=True):
+            rate = _bent_curve(seed, swapped, side)
+            for column, end in zip(columns, _along(problem, rate, wanted, lambda _, germ: limit(germ), seed)):
                 column.append(end)
     return [_agreed(column, NO_LIMIT) for column in columns]
+
+
+def _bent_curve(seed: int, swapped: bool, side: Scalar) -> Rate:
+    generic, power = _generic(seed), _bend(seed, swapped)
+    return lambda k, place: [(power(k, place), s.mul(side, generic(k, place)))]
 
 
 def _agreed(found: list[Scalar], otherwise: Undefined) -> Scalar:
@@ -159,9 +157,7 @@ def _agreed(found: list[Scalar], otherwise: Undefined) -> Scalar:
     open_ = [x for x in inside if type(x) is Undefined]
     if open_:
         worst = s.worse(*open_)
-        return (
-            Undefined("unsupported", f"no limit found: {worst.reason}") if worst.kind == "singular" else worst
-        )
+        return Undefined("unsupported", f"no limit found: {worst.reason}") if worst.kind == "singular" else worst
     first = inside[0]
     for x in inside[1:]:
         same = _same(first, x)

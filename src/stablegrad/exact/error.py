@@ -68,9 +68,7 @@ def ulp_distance(got: Any, exact: Any, *, flush: bool = False) -> np.ndarray:
     """
     got, exact = np.asarray(got), np.asarray(exact)
     if got.dtype != exact.dtype:
-        raise TypeError(
-            f"ulp_distance compares one dtype with itself; got {got.dtype} and {exact.dtype}: cast first"
-        )
+        raise TypeError(f"ulp_distance compares one dtype with itself; got {got.dtype} and {exact.dtype}: cast first")
     a, b = got.astype(np.float64), exact.astype(np.float64)
     finite = np.isfinite(a) & np.isfinite(b)
     with np.errstate(over="ignore"):
@@ -137,7 +135,5 @@ def within_contract(
         agree = (np.isnan(a) & np.isnan(b)) | (a == b)
         finite = np.isfinite(a) & np.isfinite(b)
         close = finite & ((np.abs(a - b) <= bound) | _both_tiny(a, b, dtype))
-        overflow = (
-            np.isfinite(b) & np.isinf(a) & (np.sign(a) == np.sign(b)) & (np.abs(b) + bound > form.largest)
-        )
+        overflow = np.isfinite(b) & np.isinf(a) & (np.sign(a) == np.sign(b)) & (np.abs(b) + bound > form.largest)
     return agree | close | overflow

@@ -15,7 +15,7 @@ from stablegrad.exact import scalars as s
 from stablegrad.exact.engine import Engine
 from stablegrad.exact.meanings import FUNCTIONS, PROGRAMS, SMOOTH
 from stablegrad.exact.scalars import Undefined
-from stablegrad.exact.structure import filled, make, map_elements
+from stablegrad.exact.structure import filled, holds_elements, make, map_elements
 from stablegrad.graph.node import Graph, Handle, Node
 from stablegrad.graph.node import is_float as is_float_dtype
 
@@ -109,7 +109,7 @@ class Evaluator:
 
     def _spread(self, node: Node, value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """A literal in a shape. Infinities of a literal are not one number but each their own."""
-        if node.op.name == "literal" and shape and value.dtype == object and not s.is_finite(value[()]):
+        if node.op.name == "literal" and shape and holds_elements(value) and not s.is_finite(value[()]):
             return make(shape, (self.convert(node.value, node.dtype)[()] for _ in range(int(np.prod(shape)))))
         return value
 
@@ -135,7 +135,7 @@ class Evaluator:
     def _move(self, node: Node, handle: Handle, data: tuple[int, ...], values: list[Any]) -> list[Any]:
         """Where each element goes, learnt by moving element numbers; a number below 0 is an element of no operand."""
         positions = [v for i, v in enumerate(values) if i not in data]
-        if any(v.dtype == object and any(type(x) is Undefined for x in v.ravel()) for v in positions):
+        if any(holds_elements(v) and any(type(x) is Undefined for x in v.ravel()) for v in positions):
             return [filled(node.shape, s.worse(*(x for v in positions for x in np.ravel(v))))]
         numbers, start = [], 0
         for i, value in enumerate(values):
@@ -144,7 +144,7 @@ class Evaluator:
                 start += value.size
             else:
                 numbers.append(value)
-        if not is_float(node.inputs[data[0]].dtype) and all(values[i].dtype != object for i in data):
+        if not is_float(node.inputs[data[0]].dtype) and all(not holds_elements(values[i]) for i in data):
             return [np.asarray(x) for x in self.engine.bind(handle, values)]
         places = self.engine.bind(_numbering(handle), numbers)
         pool = np.concatenate([np.ravel(values[i]) for i in data] + [make((1,), [self._fill(handle)])])
@@ -176,21 +176,19 @@ class Evaluator:
         if name in ("argmax", "argmin"):
             shape, lists = structure.rows(values[0], node.params[0])
             direction = 1 if name == "argmax" else -1
-            return _concrete(
-                make(shape, (structure.first_extreme(k, x, direction) for x in lists)), node.dtype
-            )
+            return _concrete(make(shape, (structure.first_extreme(k, x, direction) for x in lists)), node.dtype)
         if name.startswith("cum"):
             return structure.cumulative(k, name, values[0], *node.params)
         parameters = dict(node.params[0].parameters)
         if name == "dot_general":
-            floats = [self._as_floats(x, v) for x, v in zip(node.inputs, values)]
-            return structure.dot_general(k, *floats, parameters["dimension_numbers"])
+            left, right = (self._as_floats(x, v) for x, v in zip(node.inputs, values))
+            return structure.dot_general(k, left, right, parameters["dimension_numbers"])
         if name == "conv_general_dilated":
             return structure.convolution(k, values[0], values[1], parameters)
         if name.startswith("reduce_window"):
             return structure.reduce_window(k, name, values[0], parameters)
         if name in ("scatter_add", "scatter_mul", "scatter_max", "scatter_min"):
-            if values[1].dtype == object:
+            if holds_elements(values[1]):
                 return self._poison(node, values, "scatter to undecided places")
             to = self.engine.destinations(node.params[0], values[0].shape, values[1], values[2].shape)
             return structure.scatter(k, name, values[0], values[2], to)
@@ -232,7 +230,7 @@ class Evaluator:
             return lambda a: a
         if not is_float(source):
             return lambda a: a if type(a) is Undefined else s.from_float(float(target.type(a)))
-        if target == bool:
+        if target.kind == "b":
             return lambda a: _ordered("ne", k.point(a), s.ZERO)
 
         def whole(a: Any) -> Any:
@@ -249,7 +247,7 @@ class Evaluator:
     # -- the rest ------------------------------------------------------------------------------------------------
 
     def _integer(self, node: Node, values: list[Any]) -> Any:
-        undefined = [x for v in values if getattr(v, "dtype", None) == object for x in v.ravel()]
+        undefined = [x for v in values if holds_elements(v) for x in v.ravel()]
         undefined = [x for x in undefined if type(x) is Undefined]
         if undefined and node.op.elementwise:
             return self._mixed(node, values)
@@ -267,9 +265,7 @@ class Evaluator:
         short = {"and": False, "or": True}.get(node.op.name)
 
         def one(*operands: Any) -> Any:
-            if short is not None and any(
-                x is short or (isinstance(x, np.bool_) and x == short) for x in operands
-            ):
+            if short is not None and any(x is short or (isinstance(x, np.bool_) and x == short) for x in operands):
                 return short
             if node.op.name == "select" and type(operands[0]) is not Undefined:
                 return operands[1 + int(operands[0])]
@@ -277,9 +273,7 @@ class Evaluator:
                 return s.worse(*operands)
             typed = [np.asarray(x, i.dtype) for x, i in zip(operands, node.inputs)]
             result = integers.evaluate(node.op.name, typed, node.params, node.dtype)
-            return (
-                Undefined("unsupported", f"{node.op.name} on integers") if result is None else result.item()
-            )
+            return Undefined("unsupported", f"{node.op.name} on integers") if result is None else result.item()
 
         return _concrete(map_elements(one, values, node.shape), node.dtype)
 
@@ -291,7 +285,7 @@ class Evaluator:
     def _poison(self, node: Node, values: list[Any], why: str) -> Any:
         where = "" if node.source is None else f" ({node.source.file}:{node.source.line})"
         reason = Undefined("unsupported", why + where)
-        operands = [x for v in values if getattr(v, "dtype", None) == object for x in v.ravel()]
+        operands = [x for v in values if holds_elements(v) for x in v.ravel()]
         return filled(node.shape, self.algebra.undefined(reason, *operands))
 
 

@@ -29,7 +29,7 @@ class Stop(Exception):
 
     def __init__(self, kind: str | Undefined, reason: str = "") -> None:
         super().__init__(reason)
-        self.value = kind if type(kind) is Undefined else Undefined(kind, reason)  # type: ignore[arg-type]
+        self.value = kind if isinstance(kind, Undefined) else Undefined(kind, reason)
 
 
 @final
@@ -60,9 +60,8 @@ class Germ:
 
 def exponent(q: Exponent | fmpq) -> Exponent:
     """A rational exponent, an int where it is one."""
-    if type(q) is fmpq:
-        q = Fraction(int(q.p), int(q.q))
-    return int(q) if q == int(q) else q  # type: ignore[arg-type, return-value]
+    fraction = Fraction(int(q.p), int(q.q)) if isinstance(q, fmpq) else q
+    return int(fraction) if fraction == int(fraction) else fraction
 
 
 def known(c: Scalar) -> Scalar:
@@ -98,7 +97,7 @@ def leading(a: Germ) -> tuple[Exponent, int, Scalar]:
 def direction(a: Germ) -> int:
     """The sign of a germ just above t = 0."""
     _, k, c = leading(a)
-    return int(s.sign(c)) * (-1) ** (k % 2)
+    return known(s.sign(c)) * (-1) ** (k % 2)
 
 
 def limit(a: Any) -> Scalar:
@@ -110,11 +109,11 @@ def limit(a: Any) -> Scalar:
     large = {key: c for key, c in a.terms.items() if key[0] < 0 or (key[0] == 0 and key[1] > 0)}
     if large:
         try:
-            found = leading(Germ(large))
+            upward = direction(Germ(large))
         except Stop as stop:
             return stop.value
-        origin = "data" if a.data else "log" if found[0] == 0 else "pole"
-        return Infinity(int(s.sign(found[2])) * (-1) ** (found[1] % 2), origin)
+        origin = "data" if a.data else "log" if min(large)[0] == 0 else "pole"
+        return Infinity(upward, origin)
     if a.order <= 0:
         return Undefined("truncated", "too few terms of a series")
     return a.terms.get((0, 0), ZERO)

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import flint
 from flint import arb, arb_series, fmpq
 
 from stablegrad.exact import scalars as s
-from stablegrad.exact.germs import (
-    MOST_TERMS,
-    Flat,
-    Germ,
-    Stop,
-    direction,
-    exponent,
-    known,
-    leading,
-    limit,
-    made,
-)
+from stablegrad.exact.germ import Flat, Germ, Stop, Terms, direction, exponent, known, leading, limit, made
+from stablegrad.exact.germs import MOST_TERMS
 from stablegrad.exact.meanings import FUNCTIONS
 from stablegrad.exact.scalars import HALF, LOG_ZERO, ONE, ZERO, Infinity, Scalar, Undefined
 
@@ -80,7 +71,7 @@ ANALYTIC: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _at_infinity(k: Any, name: str, a: Germ, end: Infinity) -> Any:
+def _at_infinity(k: Any, name: str, a: Any, end: Infinity) -> Any:
     """Functions with finite limits: the distance from the limit is flat, or (atan) a series in 1 / a."""
     if name == "atan":
         quarter = k._mul(fmpq(end.sign, 2), arb.pi())
@@ -126,16 +117,9 @@ def _log(k: Any, a: Germ | Flat) -> Any:
         raise Stop("nan", "the logarithm of a negative number")
     if power:
         raise Stop("unsupported", "the logarithm of a logarithm")
-    constant = {(0, 0): FUNCTIONS["log"](c), (0, 1): s.fmpq(_numerator(q), _denominator(q))}
+    rate = Fraction(q)
+    constant: Terms = {(0, 0): FUNCTIONS["log"](c), (0, 1): fmpq(rate.numerator, rate.denominator)}
     return k._add(made(constant, math.inf, a.data), k._series(_LOGARITHM, k._ratio(a, q, 0, c)))
-
-
-def _numerator(q: Any) -> int:
-    return q if type(q) is int else q.numerator
-
-
-def _denominator(q: Any) -> int:
-    return 1 if type(q) is int else q.denominator
 
 
 # -- what follows from them ----------------------------------------------------------------------------------------

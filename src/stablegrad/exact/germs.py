@@ -191,7 +191,7 @@ class GermAlgebra:
             toward = direction(a) if type(a) is Germ else s.sign(a)
             if toward == 0:
                 return ZERO
-            return known(toward) and Infinity(int(toward) * b.sign, "pole")
+            return Infinity(known(toward) * b.sign, "pole")
         if type(b) is Germ:
             return self._mul(a, self._power(b, s.MINUS_ONE))
         if type(a) is Germ or type(a) is Flat:
@@ -239,16 +239,12 @@ class GermAlgebra:
             coefficients.append(binomial)
             binomial = s.mul(binomial, s.div(s.sub(b, fmpq(n)), fmpq(n + 1)))
         series = self._series(coefficients, self._ratio(a, q, k, c))
-        shift = Germ(
-            {(exponent(Fraction(q) * Fraction(int(b.p), int(b.q))), order_k): coefficient}, math.inf, a.data
-        )
+        shift = Germ({(exponent(Fraction(q) * Fraction(int(b.p), int(b.q))), order_k): coefficient}, math.inf, a.data)
         return self._mul(shift if shift.terms.keys() != {(0, 0)} else coefficient, series)
 
     def _ratio(self, a: Germ, q: Exponent, k: int, c: Scalar) -> Any:
         """a / (its leading term) - 1: what is small against 1."""
-        terms = {
-            (exponent(p - q), i - k): known(s.div(d, c)) for (p, i), d in a.terms.items() if (p, i) != (q, k)
-        }
+        terms = {(exponent(p - q), i - k): known(s.div(d, c)) for (p, i), d in a.terms.items() if (p, i) != (q, k)}
         if any(p == 0 for p, _ in terms):
             raise Stop("unsupported", "a sum of powers of a logarithm inside a function")
         return made(terms, a.order - q)
@@ -260,7 +256,7 @@ class GermAlgebra:
         first = min((q for q, _ in small.terms), default=small.order)
         if first <= 0:
             raise Stop("truncated", "too few terms of a series")
-        count = min(int(math.ceil(self.window / first)) + 1, len(coefficients))
+        count = min(math.ceil(self.window / first) + 1, len(coefficients))
         if first * count < self.window and len(coefficients) == MOST_TERMS:
             raise Stop("unsupported", "a series in a very small power of t")
         total: Any = coefficients[count - 1]

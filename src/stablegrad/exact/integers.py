@@ -15,9 +15,7 @@ def _divide(a: Array, b: Array) -> Array:
         quotient = np.floor_divide(a, b)
         inexact = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
         # XLA: a division by zero gives -1.
-        return np.where(b == 0, np.asarray(-1).astype(a.dtype), quotient + inexact.astype(a.dtype)).astype(
-            a.dtype
-        )
+        return np.where(b == 0, np.asarray(-1).astype(a.dtype), quotient + inexact.astype(a.dtype)).astype(a.dtype)
 
 
 def _remainder(a: Array, b: Array) -> Array:

@@ -139,9 +139,7 @@ class JetAlgebra:
     def neg(self, a: Element) -> Element:
         if type(a) is not Jet:
             return s.neg(a)
-        return Jet(
-            s.neg(a.value), {i: s.neg(g) for i, g in a.grad.items()}, {p: s.neg(h) for p, h in a.hess.items()}
-        )
+        return Jet(s.neg(a.value), {i: s.neg(g) for i, g in a.grad.items()}, {p: s.neg(h) for p, h in a.hess.items()})
 
     def add(self, a: Element, b: Element) -> Element:
         if type(a) is not Jet and type(b) is not Jet:
@@ -203,9 +201,7 @@ class JetAlgebra:
                 if b == 1:
                     return a
             mul = s.mul
-            return Jet(
-                value, {i: mul(g, b) for i, g in a.grad.items()}, {p: mul(h, b) for p, h in a.hess.items()}
-            )
+            return Jet(value, {i: mul(g, b) for i, g in a.grad.items()}, {p: mul(h, b) for p, h in a.hess.items()})
         return self._compose(value, ((a, y), (b, x)), {(0, 1): ONE})
 
     def div(self, a: Element, b: Element) -> Element:
@@ -253,9 +249,7 @@ class JetAlgebra:
         if self.order > 1:
             inner = s.sub(y, ONE)
             curves[0, 0] = (
-                finite(s.mul(s.mul(y, inner), s.power(x, s.sub(inner, ONE))))
-                if not s.is_zero(inner)
-                else ZERO
+                finite(s.mul(s.mul(y, inner), s.power(x, s.sub(inner, ONE)))) if not s.is_zero(inner) else ZERO
             )
             curves[0, 1] = s.mul(finite(s.power(x, inner)), s.add(ONE, s.mul(y, log)))
             curves[1, 1] = s.mul(by_exponent, log)
@@ -342,15 +336,11 @@ class JetAlgebra:
             return self._flat(value, y, x)
         square = s.add(s.mul(p, p), s.mul(q, q))
         if s.is_zero(square):
-            return self.without_derivative(
-                self._sum(value, (y, x)), Undefined("singular", "atan2 at the origin")
-            )
+            return self.without_derivative(self._sum(value, (y, x)), Undefined("singular", "atan2 at the origin"))
         by_y, by_x = s.div(q, square), s.neg(s.div(p, square))
         twice = s.mul(fmpq(2), s.mul(by_y, by_x))
         across = s.sub(s.mul(by_x, by_x), s.mul(by_y, by_y))
-        return self._compose(
-            value, ((y, by_y), (x, by_x)), {(0, 0): twice, (0, 1): across, (1, 1): s.neg(twice)}
-        )
+        return self._compose(value, ((y, by_y), (x, by_x)), {(0, 0): twice, (0, 1): across, (1, 1): s.neg(twice)})
 
     def logaddexp(self, a: Element, b: Element) -> Element:
         for one, other in ((a, b), (b, a)):

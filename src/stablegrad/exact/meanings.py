@@ -145,8 +145,15 @@ def _nan(name: str) -> Undefined:
     return _out(name, "of an infinity")
 
 
-_half_pi = lambda: arb.pi() / 2
-_minus_half_pi = lambda: -arb.pi() / 2
+def _half_pi() -> arb:
+    """A limit that depends on the working precision, hence a function."""
+    return arb.pi() / 2
+
+
+def _minus_half_pi() -> arb:
+    return -_half_pi()
+
+
 _logistic = _ball(lambda x: 1 / (1 + (-x).exp()))
 _gauss = _ball(lambda x: 2 / arb.pi().sqrt() * (-x * x).exp())
 

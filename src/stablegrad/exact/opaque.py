@@ -13,7 +13,7 @@ from stablegrad.exact import scalars as s
 from stablegrad.exact.germ import Flat, Germ
 from stablegrad.exact.rounded import to_float
 from stablegrad.exact.scalars import Undefined
-from stablegrad.exact.structure import filled
+from stablegrad.exact.structure import filled, holds_elements
 from stablegrad.graph.node import Handle, Node
 
 
@@ -38,7 +38,7 @@ def evaluate(evaluator: Any, node: Node, values: list[Any]) -> Any:
         return results if node.dtype is None else results[0]
     where = "" if node.source is None else f" ({node.source.file}:{node.source.line})"
     reason = Undefined("unsupported", f"{name or handle.primitive} has no exact meaning{where}")
-    operands = [x for v in values if getattr(v, "dtype", None) == object for x in v.ravel()]
+    operands = [x for v in values if holds_elements(v) for x in v.ravel()]
     poison = evaluator.algebra.undefined(reason, *operands)
     if node.dtype is not None:
         return filled(node.shape, poison)
@@ -46,7 +46,7 @@ def evaluate(evaluator: Any, node: Node, values: list[Any]) -> Any:
 
 
 def _known(array: Any) -> bool:
-    return array is not None and getattr(array, "dtype", None) != object
+    return array is not None and not holds_elements(array)
 
 
 def _concrete(array: Any, dtype: Any) -> np.ndarray | None:
@@ -98,7 +98,7 @@ def _sort(evaluator: Any, parameters: dict[str, Any], values: list[Any]) -> list
     moved = [np.moveaxis(v, axis, -1) for v in values]
     results = [np.empty(m.shape, m.dtype) for m in moved]
     for place in np.ndindex(moved[0].shape[:-1]):
-        if moved[0].dtype == object:
+        if holds_elements(moved[0]):
             positions = order_of(evaluator.algebra, list(moved[0][place]))
         else:
             positions = list(np.argsort(moved[0][place], kind="stable"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,13 @@ def evaluate(evaluator: Any, node: Node, values: list[Any]) -> Any:
     region = evaluator.engine.region(node.params[0])
     if region is None:
         return opaque.evaluate(evaluator, node, values)
-    kinds = {Loop: _loop, While: _while, Branches: _branches, Call: _call, LinearSystem: _linear_system}
+    kinds: dict[type, Callable[..., list[Any]]] = {
+        Loop: _loop,
+        While: _while,
+        Branches: _branches,
+        Call: _call,
+        LinearSystem: _linear_system,
+    }
     run = kinds[type(region)]
     results = run(evaluator, region, values, node)
     return results if node.dtype is None else results[0]
@@ -50,12 +57,12 @@ def _loop(evaluator: Any, region: Loop, values: list[Any], node: Node) -> list[A
 def _at(array: Any, step: int) -> Any:
     picked = array[step]
     if isinstance(array, np.ndarray) and not isinstance(picked, np.ndarray):
-        picked = structure.make((), [picked]) if array.dtype == object else np.asarray(picked)
+        picked = structure.make((), [picked]) if structure.holds_elements(array) else np.asarray(picked)
     return picked
 
 
 def _stack(rows: list[Any], shape: tuple[int, ...], dtype: Any) -> Any:
-    if any(row.dtype == object for row in rows):
+    if any(structure.holds_elements(row) for row in rows):
         return structure.make(shape, (x for row in rows for x in row.ravel()))
     return np.stack(rows) if rows else structure.make(shape, ())
 
@@ -84,7 +91,7 @@ def _where(go_on: np.ndarray, new: Any, old: Any) -> Any:
     mask = np.broadcast_to(go_on.reshape(go_on.shape + (1,) * (new.ndim - go_on.ndim)), new.shape)
     pairs = zip(mask.ravel(), new.ravel(), old.ravel())
     made = structure.make(new.shape, (a if go else b for go, a, b in pairs))
-    return made if object in (new.dtype, old.dtype) else made.astype(new.dtype)
+    return made if structure.holds_elements(new) or structure.holds_elements(old) else made.astype(new.dtype)
 
 
 def _branches(evaluator: Any, region: Branches, values: list[Any], node: Node) -> list[Any]:
@@ -102,7 +109,7 @@ def _call(evaluator: Any, region: Call, values: list[Any], node: Node) -> list[A
     reason = Undefined("unsupported", "user's own derivative rule")
     return [
         structure.map_elements(lambda a: evaluator.algebra.without_derivative(a, reason), [r], r.shape)
-        if r.dtype == object
+        if structure.holds_elements(r)
         else r
         for r in results
     ]

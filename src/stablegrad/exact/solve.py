@@ -17,7 +17,7 @@ from stablegrad.exact.jet import Jet, value_of
 from stablegrad.exact.jets import JetAlgebra
 from stablegrad.exact.rounded import float_format, to_float
 from stablegrad.exact.scalars import Scalar, Undefined
-from stablegrad.exact.structure import make
+from stablegrad.exact.structure import holds_elements, make
 from stablegrad.graph.node import Graph
 
 # Second derivatives by all pairs of inputs up to this many inputs; beyond, by this many of them with all others.
@@ -114,9 +114,7 @@ def solve(
         precision = min(2 * precision, max_precision)
 
 
-def _attempt(
-    problem: Problem, differentiated: list[bool], conditions: bool, total: int
-) -> tuple[Answer, bool]:
+def _attempt(problem: Problem, differentiated: list[bool], conditions: bool, total: int) -> tuple[Answer, bool]:
     order = (2 if conditions else 1) if problem.directions else 0
     algebra = JetAlgebra(order, None if len(problem.rows) == len(problem.directions) else problem.rows)
     numbers = {direction: i for i, direction in enumerate(problem.directions)}
@@ -143,7 +141,7 @@ def _attempt(
             out.value = make(block.shape, map(value_of, block.ravel()))
             out.sensitivity, out.condition = _value_conditions(problem, block, total, conditions)
     answer = _gradients(problem, outputs, elements, differentiated, conditions)
-    return answer, _certain(problem, answer, differentiated)
+    return answer, _certain(problem, answer)
 
 
 def _inputs_size(problem: Problem, number: int) -> float:
@@ -228,19 +226,17 @@ def _gradients(
     return Answer(outputs, gradients, relative, absolute, 0)
 
 
-def _certain(problem: Problem, answer: Answer, differentiated: list[bool]) -> bool:
+def _certain(problem: Problem, answer: Answer) -> bool:
     """False where more precision could make something certain."""
     for out in answer.outputs:
         if out.dtype is not None and not all(_settled(x, out.dtype) for x in out.value.ravel()):
             return False
-        if out.dtype is None and getattr(out.value, "dtype", None) == object:
+        if out.dtype is None and holds_elements(out.value):
             if not all(_settled(x, np.float64) for x in out.value.ravel() if type(x) is Undefined):
                 return False
-    for k, wanted in enumerate(differentiated):
-        if wanted:
-            dtype = np.asarray(problem.inputs[k]).dtype
-            if not all(_settled(x, dtype) for x in answer.gradients[k].ravel()):
-                return False
+    for value, found in zip(problem.inputs, answer.gradients):
+        if found is not None and not all(_settled(x, np.asarray(value).dtype) for x in found.ravel()):
+            return False
     return True
 
 

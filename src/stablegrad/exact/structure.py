@@ -14,6 +14,11 @@ from stablegrad.exact.scalars import ONE, ZERO, Undefined
 Elements = np.ndarray  # of dtype object
 
 
+def holds_elements(value: Any) -> bool:
+    """True for an object array: floats, or numbers of which some are undefined."""
+    return isinstance(value, np.ndarray) and value.dtype.kind == "O"
+
+
 def make(shape: tuple[int, ...], items: Any) -> Elements:
     """An object array of that shape; `items` in row-major order."""
     array = np.empty(int(np.prod(shape, dtype=int)), object)
@@ -145,8 +150,7 @@ def windows(
     dilated = [(n - 1) * d + 1 if n else 0 for n, d in zip(shape, base_dilation)]
     reach = [(n - 1) * d + 1 for n, d in zip(sizes, window_dilation)]
     result = tuple(
-        max(0, (n + low + high - r) // step + 1)
-        for n, (low, high), r, step in zip(dilated, padding, reach, strides)
+        max(0, (n + low + high - r) // step + 1) for n, (low, high), r, step in zip(dilated, padding, reach, strides)
     )
 
     def inside(place: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
