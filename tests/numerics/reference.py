@@ -41,19 +41,22 @@ def assert_elementwise(function, value, gradient, hessian, points, dtype, second
         arrays = [jnp.asarray(column) for column in points]
         arguments = list(zip(*(map(exact, column) for column in points), strict=True))
 
-        def check(mode, derivative, truths, eager):
-            for name, run in (("eager", derivative), ("jit", jax.jit(derivative)))[not eager :]:
-                label = f"{function.__name__} {mode} {name} {dtype}"
-                for got, truth in zip(jax.tree.leaves(run(*arrays)), truths, strict=True):
-                    assert_close(got, truth, arguments, dtype, label)
+        def check(derivatives, truths, eagerly):
+            """All derivatives, by name, in one jitted program, and those named `eagerly` also without jit."""
+            results = [("jit", jax.jit(lambda *x: {name: one(*x) for name, one in derivatives.items()})(*arrays))]
+            results += [("eager", {name: derivatives[name](*arrays)}) for name in eagerly]
+            for how, result in results:
+                for name, tree in result.items():
+                    for got, truth in zip(jax.tree.leaves(tree), truths, strict=True):
+                        assert_close(got, truth, arguments, dtype, f"{function.__name__} {name} {how} {dtype}")
 
-        check("value", function, [bounds(value, arguments, dtype, 4)], eager=True)
+        check({"value": function}, [bounds(value, arguments, dtype, 4)], ["value"])
         truths = [bounds(one, arguments, dtype, 4) for one in gradient]
-        for mode, derivative in first.items():
-            check(mode, jax.vmap(derivative), truths, eager=mode == "reverse")
-        truths = [bounds(one, arguments, dtype, second) for row in hessian or () for one in row]
-        for mode, derivative in curvature.items() if hessian else ():
-            check(mode, jax.vmap(derivative), truths, eager=len(curvature) > 1 and "forward over r" in mode)
+        check({name: jax.vmap(one) for name, one in first.items()}, truths, ["reverse"])
+        if hessian:
+            truths = [bounds(one, arguments, dtype, second) for row in hessian for one in row]
+            eagerly = ["forward over reverse"] if dtype == "float32" else []
+            check({name: jax.vmap(one) for name, one in curvature.items()}, truths, eagerly)
 
 
 def assert_close(got, truth, arguments, dtype, label):
@@ -71,32 +74,38 @@ def assert_close(got, truth, arguments, dtype, label):
 
 
 def bounds(truth, arguments, dtype, ulps):
-    """The exact value at each point, infinite beyond the range, and `ulps * (1 + condition number)` ulp."""
+    """For each point the exact value, infinite beyond the range, and `ulps * (1 + condition number)` ulp."""
+    return [bounds_of_list(lambda x: [truth(*x)], point, dtype, ulps)[0] for point in arguments]
+
+
+def bounds_of_list(truth, point, dtype, ulps):
+    """The same at one point for each entry of the list `truth(point)`.
+
+    The condition number is the sum of |x_k f_k / f| over the arguments, from one-sided differences.
+    """
+    information = np.finfo(dtype)
+    values = truth(point)
+    moved = [list(map(abs, differences(truth, values, point, k))) for k in range(len(point))]
     found = []
-    for point in arguments:
-        expected = truth(*point)
-        information = np.finfo(dtype)
+    for expected, *changes in zip(values, *moved, strict=True):
         # Subnormal numbers are flushed to zero by XLA on the CPU: the smallest normal number is no error.
         allowed = exact(information.tiny)
         if abs(expected) > exact(information.max):
             expected = mpmath.sign(expected) * mpmath.inf
         elif expected != 0:
             spacing = mpf(2) ** (mpmath.frexp(expected)[1] - 1) * exact(information.eps)
-            allowed += ulps * (1 + condition(truth, point, expected)) * spacing
+            allowed += ulps * (1 + sum(changes) / abs(expected)) * spacing
         found.append((expected, allowed))
     return found
 
 
-def condition(truth, point, expected):
-    """The sum of |x_k f_k / f| over the arguments, from a one-sided difference in high precision."""
-    total = mpf(0)
-    for k, x in enumerate(point):
-        for step in (STEP, -STEP):
-            moved = truth(*point[:k], x * (1 + step), *point[k + 1 :])
-            if isinstance(moved, mpf) and mpmath.isfinite(moved):
-                total += abs(moved - expected) / (STEP * abs(expected))
-                break
-    return total
+def differences(truth, values, point, k):
+    """x_k times the derivatives by x_k, from the side where the function is real."""
+    for step in (STEP, -STEP):
+        moved = truth((*point[:k], point[k] * (1 + step), *point[k + 1 :]))
+        if all(isinstance(one, mpf) and mpmath.isfinite(one) for one in moved):
+            return [(b - a) / step for a, b in zip(values, moved, strict=True)]
+    return [mpf(0)] * len(values)
 
 
 def exact(number):
@@ -116,9 +125,13 @@ def assert_edges(function, rows, dtype="float32"):
             "reverse": [jax.vmap(jax.grad(function, k)) for k in numbers],
             "forward": [jax.vmap(jax.jacfwd(function, k)) for k in numbers],
         }
-        for run in (lambda f: f, jax.jit):
-            values = np.asarray(run(function)(*points))
-            found = {mode: [run(slope)(*points) for slope in slopes] for mode, slopes in modes.items()}
+
+        def everything(*points):
+            slopes = {mode: [slope(*points) for slope in partials] for mode, partials in modes.items()}
+            return function(*points), slopes
+
+        for run in (everything, jax.jit(everything)):
+            values, found = run(*points)
             for k, (arguments, value, gradient) in enumerate(rows):
                 assert value is None or same(values[k], value), (arguments, values[k])
                 for mode, partials in found.items():
@@ -129,3 +142,36 @@ def assert_edges(function, rows, dtype="float32"):
 def same(a, b):
     """Equal, or both NaN; signs of zeros do not matter."""
     return bool(np.array_equal(np.asarray(a, float), np.asarray(b, float), equal_nan=True))
+
+
+def assert_vector(function, value, gradient, hessian, rows, dtype, hessian_as_a_whole=False):
+    """The same for a function of one row: `value(x)`, `gradient(x)`, `hessian(x)` are flat lists of mpf.
+
+    `hessian_as_a_whole`: each second derivative is within 16 ulp of the largest one, not of itself.
+    """
+    first = {"reverse": jax.jacrev(function), "forward": jax.jacfwd(function)}
+    curvature = {"forward over reverse": jax.jacfwd(first["reverse"])}
+    if dtype == "float32":
+        curvature["reverse over reverse"] = jax.jacrev(first["reverse"])
+        curvature["forward over forward"] = jax.jacfwd(first["forward"])
+    with in_dtype(dtype), mpmath.workprec(PRECISION):
+
+        def check(derivatives, truth, ulps, eagerly=(), as_a_whole=False):
+            array = jnp.asarray(np.asarray(rows, dtype))
+            points = [tuple(map(exact, row)) for row in np.asarray(array).tolist()]
+            permitted = [bounds_of_list(truth, point, dtype, ulps) for point in points]
+            if as_a_whole:
+                largest = [max(allowed for _, allowed in entries) for entries in permitted]
+                permitted = [[(e, most) for e, _ in es] for es, most in zip(permitted, largest, strict=True)]
+            vmapped = {name: jax.vmap(one) for name, one in derivatives.items()}
+            results = [("jit", jax.jit(lambda x: {name: one(x) for name, one in vmapped.items()})(array))]
+            results += [("eager", {name: vmapped[name](array) for name in eagerly})]
+            for how, result in results:
+                for name, got in result.items():
+                    for k, column in enumerate(got.reshape(len(points), -1).T):
+                        label = f"{function.__name__} {name}[{k}] {how} {dtype}"
+                        assert_close(column, [entries[k] for entries in permitted], points, dtype, label)
+
+        check({"value": function}, value, 4, ["value"])
+        check(first, gradient, 4, ["reverse"] if dtype == "float32" else [])
+        check(curvature, hessian, 16, as_a_whole=hessian_as_a_whole)

@@ -13,9 +13,7 @@ INF, NAN = math.inf, math.nan
 
 
 def line(random):
-    size = np.concatenate(
-        [np.exp(random.uniform(-80, 40, 48)), random.uniform(0, 4, 44), [1.0, 0.4, 1e38, 3e38]]
-    )
+    size = np.concatenate([np.exp(random.uniform(-80, 40, 48)), random.uniform(0, 4, 44), [1.0, 0.4, 1e38, 3e38]])
     return size * random.choice([-1, 1], 96)
 
 

@@ -15,9 +15,7 @@ INF, NAN = math.inf, math.nan
 
 
 def exponents(random):
-    return np.concatenate(
-        [random.uniform(-80, 80, 40), random.uniform(-2, 2, 24), np.linspace(-171, 171, 32)]
-    )
+    return np.concatenate([random.uniform(-80, 80, 40), random.uniform(-2, 2, 24), np.linspace(-171, 171, 32)])
 
 
 def multipliers(random):

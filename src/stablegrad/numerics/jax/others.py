@@ -87,9 +87,7 @@ def _log1p_of_lower(second, gap, terms, rest, axis):
     The runner-up is not in `rest`, so the subtraction leaves at least half of what it is added to.
     """
     spread_rest = spread(rest, terms, axis)
-    return lax.log1p(
-        spread(lax.exp(gap), terms, axis) * lax.select(second, spread_rest, 1 + (spread_rest - terms))
-    )
+    return lax.log1p(spread(lax.exp(gap), terms, axis) * lax.select(second, spread_rest, 1 + (spread_rest - terms)))
 
 
 def _ranked(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, ...]:

@@ -1,0 +1,216 @@
+"""Softmaxes and sums of the others against mpmath: ties, confident predictions, offsets, infinities."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from mpmath import exp, log, mpf
+
+from numerics.reference import DTYPES, assert_vector, in_dtype, same
+from stablegrad.numerics import jax as numerics
+
+INF, NAN = math.inf, math.nan
+N = 4
+K = range(N)
+
+ROWS = [
+    [0.0, 0.0, 0.0, 0.0],
+    [1.0, 2.0, 3.0, 4.0],
+    [30.0, 0.0, -1.0, 2.0],
+    [-1e-3, -30.0, -40.0, -35.0],
+    [80.25, 79.5, 80.25, 11.0],
+    [-50.0, 3.0, 3.0, 3.0],
+    [0.5, 0.5000001, 0.4999, -2.0],
+    [-8.0, -0.0003354, -9.0, -60.0],
+    [1000.0, 960.0, 1000.5, 999.0],
+    [0.0, -1.0, -40.0, -41.0],
+]
+
+
+def shares(x):
+    total = sum(map(exp, x))
+    return [exp(one) / total for one in x]
+
+
+def others(x):
+    """For each i the softmax over j != i, with 0 at i."""
+    for i in K:
+        total = sum(exp(x[j]) for j in K if j != i)
+        yield [exp(x[j]) / total if j != i else mpf(0) for j in K]
+
+
+def bend(p):
+    """The second derivatives of the logarithm whose gradient is the share p."""
+    return [[p[j] * ((j == k) - p[k]) for k in K] for j in K]
+
+
+def softmax_slopes(x):
+    p = shares(x)
+    return [p[i] * ((i == j) - p[j]) for i in K for j in K]
+
+
+def softmax_bends(x):
+    p = shares(x)
+    h = bend(p)
+    return [p[i] * (((i == j) - p[j]) * ((i == k) - p[k]) - h[j][k]) for i in K for j in K for k in K]
+
+
+def log_sum_others(x):
+    return [log(sum(exp(x[j]) for j in K if j != i)) for i in K]
+
+
+TRUTH = {
+    "logsumexp": (
+        lambda x: [log(sum(map(exp, x)))],
+        shares,
+        lambda x: [h for row in bend(shares(x)) for h in row],
+    ),
+    "softmax": (shares, softmax_slopes, softmax_bends),
+    "one_minus_softmax": (
+        lambda x: [1 - p for p in shares(x)],
+        lambda x: [-s for s in softmax_slopes(x)],
+        lambda x: [-s for s in softmax_bends(x)],
+    ),
+    "log_softmax": (
+        lambda x: [log(p) for p in shares(x)],
+        lambda x: [(i == j) - p for i in K for j, p in enumerate(shares(x))],
+        lambda x: [-h for _ in K for row in bend(shares(x)) for h in row],
+    ),
+    "log_sum_others": (
+        log_sum_others,
+        lambda x: [v for row in others(x) for v in row],
+        lambda x: [h for row in others(x) for line in bend(row) for h in line],
+    ),
+    "log_one_minus_softmax": (
+        lambda x: [log(1 - p) for p in shares(x)],
+        lambda x: [v - p for row in others(x) for v, p in zip(row, shares(x), strict=True)],
+        lambda x: [
+            a - b
+            for row in others(x)
+            for one, two in zip(bend(row), bend(shares(x)), strict=True)
+            for a, b in zip(one, two, strict=True)
+        ],
+    ),
+}
+
+
+def along_rows(name):
+    def function(x):
+        return getattr(numerics, name)(x, axis=0)
+
+    function.__name__ = name
+    return function
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", TRUTH)
+def test_against_mpmath(name, dtype):
+    # Where one of the others dominates the rest, the second derivatives of their sum cancel.
+    whole = name == "log_sum_others"
+    assert_vector(along_rows(name), *TRUTH[name], ROWS, dtype, hessian_as_a_whole=whole)
+
+
+# Input, value, Jacobian in either mode (None: not pinned).
+EDGES = {
+    "logsumexp": [
+        ([-INF, -INF], -INF, [0, 0]),
+        ([INF, 1.0], INF, [1, 0]),
+        ([INF, INF], INF, [0.5, 0.5]),
+        ([2.0, -INF], 2, [1, 0]),
+        ([NAN, 1.0], NAN, None),
+        ([INF, NAN], NAN, None),
+    ],
+    "softmax": [
+        ([-INF, -INF], [NAN, NAN], None),
+        ([INF, 1.0], [1, 0], [[0, 0], [0, 0]]),
+        ([INF, INF], [0.5, 0.5], [[0.25, -0.25], [-0.25, 0.25]]),
+        ([2.0, -INF], [1, 0], [[0, 0], [0, 0]]),
+        ([NAN, 1.0], [NAN, NAN], None),
+    ],
+    "one_minus_softmax": [
+        ([-INF, -INF], [NAN, NAN], None),
+        ([2.0, -INF], [0, 1], [[0, 0], [0, 0]]),
+        ([NAN, 1.0], [NAN, NAN], None),
+    ],
+    "log_softmax": [
+        ([-INF, -INF], [NAN, NAN], None),
+        ([INF, 1.0], [0, -INF], [[0, 0], [-1, 1]]),
+        ([INF, INF], [math.log(np.float32(0.5))] * 2, [[0.5, -0.5], [-0.5, 0.5]]),
+        ([2.0, -INF], [0, -INF], [[0, 0], [0, 0]]),
+        ([NAN, 1.0], [NAN, NAN], None),
+    ],
+    "log_sum_others": [
+        ([-INF, -INF], [-INF, -INF], [[0, 0], [0, 0]]),
+        ([3.0, -INF], [-INF, 3], [[0, 0], [1, 0]]),
+        ([INF, 1.0], [1, INF], [[0, 1], [1, 0]]),
+        ([INF, INF], [INF, INF], [[0, 1], [1, 0]]),
+        ([2.0], [-INF], [[0]]),
+    ],
+    "log_one_minus_softmax": [
+        ([-INF, -INF], [NAN, NAN], None),
+        ([3.0, -INF], [-INF, 0], [[-1, 0], [0, 0]]),
+        ([INF, 1.0], [-INF, 0], None),
+        ([2.0], [-INF], None),
+    ],
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", EDGES)
+def test_edges(name, dtype):
+    function = along_rows(name)
+    rounding = 1e-7 if name == "log_softmax" else 0
+    modes = [jax.jit(lambda x: (function(x), jax.jacrev(function)(x), jax.jacfwd(function)(x)))]
+    modes += [lambda x: (function(x), jax.jacrev(function)(x), None)] if dtype == "float32" else []
+    with in_dtype(dtype):
+        for x, value, jacobian in EDGES[name]:
+            for mode in modes:
+                got, *slopes = mode(jnp.asarray(x, dtype))
+                assert np.allclose(got, value, rtol=rounding, atol=0, equal_nan=True), (x, got)
+                for slope in slopes:
+                    assert jacobian is None or slope is None or same(slope, jacobian), (x, slope)
+
+
+def test_a_confident_prediction_among_many():
+    x = jnp.full(1000, -40.0).at[7].set(0.0)
+    rest = 999 * math.exp(-40)
+    assert float(numerics.logsumexp(x)) == pytest.approx(rest, rel=1e-5)
+    loss, gradient = jax.jit(jax.value_and_grad(lambda x: -numerics.log_softmax(x)[7]))(x)
+    assert float(loss) == pytest.approx(rest, rel=1e-5)
+    assert float(gradient[7]) == pytest.approx(-rest, rel=1e-5)
+    assert float(numerics.one_minus_softmax(x)[7]) == pytest.approx(rest, rel=1e-5)
+    assert float(numerics.log_one_minus_softmax(x)[7]) == pytest.approx(math.log(rest), rel=1e-6)
+
+
+def test_no_gradient_flows_through_an_entry_of_minus_infinity():
+    x = jnp.asarray([1.0, -INF, 2.0])
+    whole = jax.jit(jax.grad(lambda x: numerics.log_softmax(x).sum()))(x)
+    assert same(whole, jax.jit(jax.grad(lambda x: numerics.log_softmax(x)[::2].sum()))(x))
+    assert np.isfinite(jax.jit(jax.hessian(lambda x: numerics.log_softmax(x)[0]))(x)).all()
+
+
+def test_axes():
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 4)))
+    flat = numerics.logsumexp(x.transpose(1, 0, 2).reshape(3, 8), -1)
+    assert np.allclose(numerics.logsumexp(x, axis=(0, -1)), flat)
+    assert np.allclose(numerics.logsumexp(x), numerics.logsumexp(x.reshape(-1), 0))
+    assert np.allclose(numerics.softmax(x, (0, 2)).sum((0, 2)), 1)
+    assert np.allclose(numerics.log_softmax(x, [0, 2]), jax.nn.log_softmax(x, (0, 2)), atol=1e-6)
+    assert numerics.log_sum_others(x, 1).shape == x.shape
+    with pytest.raises(ValueError, match="does not exist"):
+        numerics.logsumexp(x, 3)
+    with pytest.raises(ValueError, match="twice"):
+        numerics.softmax(x, (0, -3))
+    with pytest.raises(ValueError, match="one axis"):
+        numerics.log_sum_others(x, (0, 1))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", TRUTH)
+def test_half_precision_is_rounded_once(name, dtype):
+    x = jnp.asarray(ROWS[1], dtype)
+    function = along_rows(name)
+    assert same(function(x), function(x.astype("float32")).astype(dtype))
+    assert jax.jacrev(function)(x).dtype == function(x).dtype == x.dtype
