@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from stablegrad.graph.arrange import arrange, drop_axes, reshape
+from stablegrad.graph.moves import moved
 from stablegrad.graph.node import Graph, Handle, Node, literal_number
 from stablegrad.graph.rational import Rational
 
@@ -90,7 +91,9 @@ class Builder:
             return reshape(self.graph, inputs[0], moving.shape)
         if moving.op.name == "stop_gradient":
             return stop_gradient(self.graph, inputs[0])
-        return self.graph.node(moving.op.name, inputs, moving.params, moving.shape, dtype)
+        if moving.op.name != "move":
+            return self.graph.node(moving.op.name, inputs, moving.params, moving.shape, dtype)
+        return moved(self.graph, moving.params[0], inputs, moving.shape, dtype)
 
     def handle(self, op: str, like: Node, inputs: tuple[Node, ...]) -> Node:
         """The operation of `like` (a matrix product, say), its parameters kept, on other inputs."""

@@ -136,12 +136,17 @@ def literal_number(node: Node) -> Rational | None:
 class Handle:
     """An engine's own operation and parameters, kept whole so that it can be bound again.
 
-    `data` counts which inputs of a moving operation hold the elements that it copies; the others are positions.
+    Attributes:
+        data: which inputs of a moving operation hold the elements that it copies; the others are positions.
+        join: the axis along which the inputs are stacked or concatenated, for such an operation.
+        slice: (first, end) position along each axis, for a slice without strides.
     """
 
     primitive: Any
     parameters: tuple[tuple[str, Any], ...]
     data: tuple[int, ...] = ()
+    join: int | None = None
+    slice: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
     def __repr__(self) -> str:
         return str(self.primitive)

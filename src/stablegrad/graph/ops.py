@@ -98,7 +98,7 @@ _add(
     "arithmetic",
     "softplus log_sigmoid sigmoid log1mexp log_expm1 stable_logaddexp logdiffexp stable_expm1 exprel log1prel "
     "log_cosh mul_exp times_log nonnegative require stable_asinh stable_acosh stable_atanh stable_tanh cosm1 "
-    "stable_xlogy log_erfc log_sum_terms log_abs",
+    "stable_xlogy log_erfc log_sum_terms log_sum_exp_terms log_softplus log1mexp_of_exp log_abs",
     elementwise=True,
     emitted=True,
 )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational
 from stablegrad.rules.forms import ONE, Linear, Term, collect, times_all
-from stablegrad.rules.layout import absorbed, inside_one_move, move_term, reduced_core
+from stablegrad.rules.layout import absorbed, inside_one_move, move_term, under_moves
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -19,7 +18,7 @@ EXPANDED = 12  # most terms of an expanded numerator
 def simplified_sum(c: Companions, terms: list[Term], like: Node) -> list[Term]:
     """The same sum, brought over a common denominator where that makes it one simpler term."""
     terms = collect(terms)
-    if not 2 <= len(terms) <= 4 or len({t.coefficient > 0 for t in terms}) < 2:
+    if not 2 <= len(terms) <= 4 or not _mixed_signs(c, terms):
         return terms
     opened = _opened(c, terms)
     if opened is not None:
@@ -35,6 +34,14 @@ def simplified_sum(c: Companions, terms: list[Term], like: Node) -> list[Term]:
         if found is not None:
             return found
     return terms
+
+
+def _mixed_signs(c: Companions, terms: list[Term]) -> bool:
+    """Terms of both signs, or a factor that is itself a difference: 1 + (1 - e) / (1 + e)."""
+    if len({t.coefficient > 0 for t in terms}) == 2:
+        return True
+    above = [c.terms_of(n) or () for t in terms for n, p in t.factors.items() if p > 0]
+    return any(len({t.coefficient > 0 for t in inner}) == 2 for inner in above)
 
 
 def _opened(c: Companions, terms: list[Term]) -> list[Term] | None:
@@ -69,8 +76,8 @@ def _opens(c: Companions, node: Node) -> bool:
 
 def _reduction(c: Companions, node: Node) -> tuple[Term, tuple[int, ...]] | None:
     """(the term under the sum, its axes) if `node` is a sum of exponentials along axes, laid out."""
-    found = reduced_core(c, node)
-    return c.reductions[found[0]] if found is not None else None
+    core = under_moves(c, node)
+    return c.reductions[core] if core is not None else None
 
 
 def _over(c: Companions, terms: list[Term], node: Node, power: Rational, like: Node) -> list[Term] | None:
@@ -124,10 +131,11 @@ def _sum_of_others(
     entry = raised[1 - raised.index(whole)]
     if entry.coefficient != -whole.coefficient or entry.factors:
         return None
-    dims = base_and_dims(c.graph, node)[1]
-    left = absorbed(c, rest.exponent, axes, dims, node, -ONE, entry.exponent.plus(whole.exponent, -ONE))
+    core = under_moves(c, node)
+    assert core is not None
+    left = absorbed(c, core, node, -ONE, entry.exponent.plus(whole.exponent, -ONE))
     if left is None or left[0]:
         return None
     r = c.raw_linear(rest.exponent, next(iter(rest.exponent.parts)))
-    others = arrange(c.graph, c.build.keep("log_sum_others", r, axes), node.shape, left[1])
+    others = left[1](c.build.keep("log_sum_others", r, axes))
     return Term(whole.coefficient, {}, whole.exponent.plus(Linear({others: ONE})))

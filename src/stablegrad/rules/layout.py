@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable, Iterator
 
 from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node, moved_inputs
 from stablegrad.graph.rational import Rational
 from stablegrad.rules.forms import Linear, Term
+
+Place = Callable[[Node], Node]
+MOST_MOVES = 16
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -21,9 +24,28 @@ def reduced_core(c: Companions, node: Node) -> tuple[Node, tuple[int, ...]] | No
     return (core, dims) if core in c.reductions else None
 
 
-def lay(c: Companions, reduced: Node, shape: tuple[int, ...], dims: tuple[int, ...]) -> Node:
-    """A value with the axes of a sum, laid out as the sum is (`reduced_core`)."""
-    return arrange(c.graph, base_and_dims(c.graph, reduced)[0], shape, dims)
+def under_moves(c: Companions, node: Node) -> Node | None:
+    """The sum along axes that `node` is moved from, by any moves."""
+    while node not in c.reductions:
+        if moved_inputs(node) != (0,) or node.op.name == "stop_gradient":
+            return None
+        node = node.inputs[0]
+    return node
+
+
+def moved_as(c: Companions, core: Node, node: Node) -> Place:
+    """The moves that lead from `core` to `node`, for other values with the axes of `core`."""
+    chain = []
+    while node is not core:
+        chain.append(node)
+        node = node.inputs[0]
+
+    def place(value: Node) -> Node:
+        for moving in reversed(chain):
+            value = c.build.move_like(moving, {0: value})
+        return value
+
+    return place
 
 
 def move_term(c: Companions, node: Node, term: Term, guards: frozenset[Node]) -> tuple[Term, frozenset[Node]]:
@@ -37,7 +59,9 @@ def move_term(c: Companions, node: Node, term: Term, guards: frozenset[Node]) ->
             out[moved] = out.get(moved, 0) + times
         return {n: k for n, k in out.items() if k}
 
-    exponent = Linear(all_moved(term.exponent.parts), term.exponent.constant, term.exponent.logs)
+    exponent = Linear(constant=term.exponent.constant, logs=term.exponent.logs)
+    for part, times in term.exponent.parts.items():
+        exponent = exponent.plus(c.linear(move(part)), times)  # a slice of joined pieces is a piece: a sum, a number
     return Term(term.coefficient, all_moved(term.factors), exponent), frozenset(map(move, guards))
 
 
@@ -62,31 +86,74 @@ def _inside(term: Term) -> Term:
 
 
 def absorbed(
-    c: Companions,
-    r: Linear,
-    axes: tuple[int, ...],
-    dims: tuple[int, ...],
-    node: Node,
-    times: Rational,
-    rest: Linear,
-) -> tuple[Linear, tuple[int, ...]] | None:
-    """The rest without -times * r, where r stands in it laid as the sum is; and how it is laid."""
+    c: Companions, core: Node, node: Node, times: Rational, rest: Linear
+) -> tuple[Linear, Place] | None:
+    """Where `node` is the sum `core` of exp(r) laid out: the rest without -times * r, r laid out in the same way; and
+    that way, as a function of values with the axes of r. None where r does not stand in the rest."""
+    under, axes = c.reductions[core]
+    r = under.exponent
     for part in rest.parts:
-        base, permutation = base_and_dims(c.graph, part)
-        for own in r.parts:
-            own_base, own_dims = base_and_dims(c.graph, own)
-            if own_base is not base or len(permutation) != len(own_dims):
-                continue
-            place = dict(zip(own_dims, permutation))
-            if len(place) != len(own.shape):
-                place = {k: place.get(k, k) for k in range(len(own.shape))} if len(own.shape) == len(node.shape) else {}
-            if len(place) != len(own.shape):
-                continue
-            full = tuple(place[k] for k in range(len(own.shape)))
-            kept = tuple(full[k] for k in range(len(full)) if k not in axes and own.shape[k] != 1)
-            if kept != dims:
-                continue
-            laid = Linear({arrange(c.graph, p, node.shape, full): k for p, k in r.parts.items()})
-            if all(rest.parts.get(p) == -times * k for p, k in laid.parts.items()):
-                return rest.plus(laid, times), full
+        for place in (*_permuted(c, core, node, part), *_replayed(c, core, node, part)):
+            laid = Linear()
+            for own, k in r.parts.items():
+                laid = laid.plus(Linear({place(own): k}))
+            if laid.parts and all(rest.parts.get(p) == -times * k for p, k in laid.parts.items()):
+                return rest.plus(laid, times), place
+    return None
+
+
+def _permuted(c: Companions, core: Node, node: Node, part: Node) -> Iterator[Place]:
+    """Ways to lay out r that take one of its parts to `part` by a permutation of axes, and the sum to `node`."""
+    under, axes = c.reductions[core]
+    found = reduced_core(c, node)
+    if found is None:
+        return
+    base, permutation = base_and_dims(c.graph, part)
+    for own in under.exponent.parts:
+        own_base, own_dims = base_and_dims(c.graph, own)
+        if own_base is not base or len(permutation) != len(own_dims):
+            continue
+        place = dict(zip(own_dims, permutation))
+        if len(place) != len(own.shape) == len(node.shape):
+            place = {k: place.get(k, k) for k in range(len(own.shape))}
+        if len(place) != len(own.shape):
+            continue
+        full = tuple(place[k] for k in range(len(own.shape)))
+        kept = tuple(full[k] for k in range(len(full)) if k not in axes and own.shape[k] != 1)
+        if kept == found[1]:
+            yield lambda value, full=full: arrange(c.graph, value, node.shape, full)
+
+
+def _replayed(c: Companions, core: Node, node: Node, part: Node) -> Iterator[Place]:
+    """The moves that lead from a part of r to `part`, where the same moves lead from the sum, laid back, to `node`."""
+    own = _origin(part, lambda at: at in c.reductions[core][0].exponent.parts)
+    if own is not None:
+        place = moved_as(c, own, part)
+        if place(c.build.lay_back(core, own.shape, c.reductions[core][1])) is node:
+            yield place
+
+
+def others_beside(
+    c: Companions, core: Node, node: Node, times: Rational, rest: Linear
+) -> tuple[Linear, Node, Place] | None:
+    """log_sum_others(r), laid out as the sum is, with coefficient -times in the rest: (the rest without it, r, place)."""
+    under, axes = c.reductions[core]
+    for part, k in rest.parts.items():
+        at = _origin(part, lambda at: at.op.name == "log_sum_others")
+        if at is None or at.params != (axes,) or k != -times or c.linear(at.inputs[0]) != under.exponent:
+            continue
+        place = moved_as(c, at, part)
+        if place(c.build.lay_back(core, at.shape, axes)) is node:
+            return rest.without(part), at.inputs[0], place
+    return None
+
+
+def _origin(part: Node, wanted: Callable[[Node], bool]) -> Node | None:
+    """The node that `part` is moved from, by any moves, which is wanted."""
+    for _ in range(MOST_MOVES):
+        if wanted(part):
+            return part
+        if moved_inputs(part) != (0,) or part.op.name == "stop_gradient":
+            return None
+        part = part.inputs[0]
     return None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational, magnitude, quotient
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.joined import as_exponent
-from stablegrad.rules.layout import absorbed, reduced_core
+from stablegrad.rules.layout import absorbed, moved_as, others_beside, under_moves
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -87,14 +86,27 @@ def _of_two(
         base = best
         other = 1 - base
         difference = write_sum(c, logs[other].plus(logs[base], -ONE), node)
+        far = _minus_exponential(c, difference) if base == plus else None
+        if far is not None:
+            return rest.plus(logs[base], times), c.build.elementwise("log1mexp_of_exp", far), times
         op = "log1mexp" if base == plus else "log_expm1"
         return rest.plus(logs[base], times), c.build.elementwise(op, difference), times
     ordered = (write_sum(c, logs[plus], node), write_sum(c, logs[minus], node))
     return rest, c.build.elementwise("logdiffexp", *ordered), times
 
 
+def _minus_exponential(c: Companions, node: Node) -> Node | None:
+    """y where node = -exp(y)."""
+    terms = c.scaled(node).terms
+    if len(terms) != 1 or terms[0].factors or terms[0].coefficient >= 0 or not terms[0].exponent.parts:
+        return None
+    return write_sum(c, terms[0].exponent.with_log(-terms[0].coefficient), node)
+
+
 def weighted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node:
     """log of a sum of m * exp(e), m of either sign: shifted by the largest e that has m != 0."""
+    if all(t.coefficient > 0 and not t.factors for t in terms):
+        return c.build.elementwise("log_sum_exp_terms", *(write_sum(c, _log_linear(t), node) for t in terms))
     operands: list[Node] = []
     for term in terms:
         operands += mantissa_and_exponent(c, term, node)
@@ -140,32 +152,25 @@ def inverse_hyperbolic(c: Companions, node: Node, terms: tuple[Term, ...]) -> tu
 
 
 def along_axes(
-    c: Companions,
-    node: Node,
-    core: Node,
-    dims: tuple[int, ...],
-    times: Rational,
-    rest: Linear,
-    logs: list[Node],
-    whole: Linear,
+    c: Companions, node: Node, core: Node, times: Rational, rest: Linear, logs: list[Node], whole: Linear
 ) -> tuple[Linear, Node, Rational, set[Node]]:
-    """times * log(sum along axes, laid along `dims`) + rest."""
+    """times * log(node) + rest, `node` a moved sum along axes: (new rest, piece, its coefficient, logarithms taken)."""
     c.written.add(core)
     under, axes = c.reductions[core]
     r = under.exponent
     pool = rest.plus(Linear({p: whole.parts[p] for p in logs}))  # logarithms beside it may be its entries
-    found = absorbed(c, r, axes, dims, node, times, pool) if not under.factors else None
+    found = absorbed(c, core, node, times, pool) if not under.factors else None
     if found is not None:
-        left, permutation = found
+        left, place = found
         taken = {p for p in logs if p not in left.parts}
         rest = Linear({p: k for p, k in left.parts.items() if p not in logs}, left.constant, left.logs)
-        soft = c.build.keep("log_softmax", _rest_node(c, r), axes)
-        return rest, arrange(c.graph, soft, node.shape, permutation), -times, taken
-    other = _others_over_sum(c, r, axes, dims, node, times, rest)
-    if other is not None:
-        return other
-    partner = _normaliser(c, core, dims, times, logs, whole)
-    x = _rest_node(c, r)
+        return rest, place(c.build.keep("log_softmax", rest_node(c, r), axes)), -times, taken
+    others = others_beside(c, core, node, times, rest) if not under.factors else None
+    if others is not None:
+        rest, x, place = others
+        return rest, place(c.build.keep("log_one_minus_softmax", x, axes)), -times, set()
+    partner = _normaliser(c, core, node, times, logs, whole)
+    x = rest_node(c, r)
     if partner is not None:
         x = c.build.keep("log_softmax", x, axes)
     if under.factors:
@@ -173,54 +178,28 @@ def along_axes(
         summed = c.build.along("logsumexp_weighted", x, axes, weights)
     else:
         summed = c.build.along("logsumexp", x, axes)
-    return (
-        rest,
-        arrange(c.graph, summed, node.shape, dims),
-        times,
-        ({partner} if partner is not None else set()),
-    )
+    return rest, moved_as(c, core, node)(summed), times, ({partner} if partner is not None else set())
 
 
-def _rest_node(c: Companions, r: Linear) -> Node:
+def rest_node(c: Companions, r: Linear) -> Node:
     """The exponent under a sum, in its own shape."""
     like = next(iter(r.parts))
     return write_sum(c, r, like)
 
 
-def _others_over_sum(
-    c: Companions,
-    r: Linear,
-    axes: tuple[int, ...],
-    dims: tuple[int, ...],
-    node: Node,
-    times: Rational,
-    rest: Linear,
-) -> tuple[Linear, Node, Rational, set[Node]] | None:
-    """log_sum_others(x) - logsumexp(x) is log(1 - softmax(x))."""
-    for part in rest.parts:
-        others, permutation = base_and_dims(c.graph, part)
-        if others.op.name != "log_sum_others" or others.params != (axes,) or rest.parts[part] != -times:
-            continue
-        kept = tuple(permutation[k] for k in range(len(others.shape)) if k not in axes and others.shape[k] != 1)
-        if c.linear(others.inputs[0]) == r and dims == kept:
-            whole = c.build.keep("log_one_minus_softmax", others.inputs[0], axes)
-            return rest.without(part), arrange(c.graph, whole, node.shape, permutation), -times, set()
-    return None
-
-
 def _normaliser(
-    c: Companions, core: Node, dims: tuple[int, ...], times: Rational, logs: list[Node], whole: Linear
+    c: Companions, core: Node, node: Node, times: Rational, logs: list[Node], whole: Linear
 ) -> Node | None:
     """log(sum exp r) with coefficient -times, where this is log(sum m exp r): together log(sum m softmax(r))."""
     under, axes = c.reductions[core]
     if not under.factors:
         return None
     for part in logs:
-        found = reduced_core(c, part.inputs[0])
-        if found is None or found[1] != dims or whole.parts[part] != -times:
+        other = under_moves(c, part.inputs[0])
+        if other is None or other is core or whole.parts[part] != -times:
             continue
-        other = found[0]
         plain, plain_axes = c.reductions[other]
-        if not plain.factors and plain_axes == axes and plain.exponent == under.exponent:
+        same = not plain.factors and plain_axes == axes and plain.exponent == under.exponent
+        if same and moved_as(c, core, node)(other) is part.inputs[0]:
             return part
     return None

@@ -15,7 +15,7 @@ from stablegrad.graph.rational import Rational, magnitude, quotient
 from stablegrad.rules import log_of_sum, structure
 from stablegrad.rules.companions import constant_value
 from stablegrad.rules.forms import ONE, Linear, Term
-from stablegrad.rules.layout import reduced_core
+from stablegrad.rules.layout import under_moves
 from stablegrad.rules.powers import _is_even, joined_signs
 
 if TYPE_CHECKING:
@@ -92,10 +92,10 @@ def write_linear(c: Companions, linear: Linear, like: Node) -> Node:
 
 def _kind(c: Companions, node: Node) -> int:
     """Weighted sums along axes before plain ones, which they take with them; other logarithms last."""
-    under = reduced_core(c, node)
-    if under is None:
+    core = under_moves(c, node)
+    if core is None:
         return 2
-    return 0 if c.reductions[under[0]][0].factors else 1
+    return 0 if c.reductions[core][0].factors else 1
 
 
 def _write_one_log(
@@ -103,9 +103,9 @@ def _write_one_log(
 ) -> tuple[Linear, Node, Rational, set[Node]]:
     """(what remains of the sum, a node, its coefficient, other logarithms that it took with it)."""
     node = part.inputs[0]
-    under = reduced_core(c, node)
-    if under is not None:
-        return log_of_sum.along_axes(c, node, *under, times, rest, logs, whole)
+    core = under_moves(c, node)
+    if core is not None:
+        return log_of_sum.along_axes(c, node, core, times, rest, logs, whole)
     terms = c.terms_of(node)
     if terms is not None:
         rest, piece, times = log_of_sum.of_terms(c, node, terms, times, rest)

@@ -58,6 +58,14 @@ def _under_moves(c: Companions, linear: Linear) -> list[Node]:
     return out
 
 
+def product_with(c: Companions, x: Node, logarithm: Node, plain: Node, node: Node) -> Rewritten:
+    """x * log(y): `logarithm` written stably, `plain` the log(y) that it stands for."""
+    found = _times_own_logarithm(c, x, plain, node)
+    if found is not None:
+        return found
+    return Rewritten(c.build.elementwise("times_log", x, logarithm), "0 * log(0) is 0, in value and gradient")
+
+
 def _times_own_logarithm(c: Companions, other: Node, logarithm: Node, node: Node) -> Rewritten | None:
     """p * (log(p) + ...) as (log p + ...) * exp(log p)."""
     if c.trivial(other) or not has_exponential(c, other):

@@ -12,9 +12,10 @@ from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
 from stablegrad.graph.rational import Rational, magnitude, quotient
 from stablegrad.rules import companions as _companions
 from stablegrad.rules.arguments import log_argument
+from stablegrad.rules.composites import with_composites
 from stablegrad.rules.differences import simplified_sum
 from stablegrad.rules.forms import HALF, ONE, Linear, Term, collect
-from stablegrad.rules.joined import as_exponent, joined
+from stablegrad.rules.joined import as_exponent, joined, sum_of_pieces
 from stablegrad.rules.layout import move_term
 from stablegrad.rules.powers import power_of_term
 
@@ -33,6 +34,7 @@ def _scaled(terms: list[Term], *guards: frozenset[Node]) -> Scaled:
 
 def exponential(c: Companions, exponent: Linear) -> Scaled:
     """exp of a formal sum: logarithms in it become factors."""
+    exponent = with_composites(c, exponent)
     term = Term(exponent=Linear(constant=exponent.constant, logs=exponent.logs))
     guards: frozenset[Node] = frozenset()
     for part, times in exponent.parts.items():
@@ -100,7 +102,7 @@ def _exp2(c: Companions, node: Node) -> Scaled:
 
 def _expm1(c: Companions, node: Node) -> Scaled:
     inner = _exp(c, node)
-    return _scaled([*inner.terms, Term(-ONE)], inner.guards)
+    return _scaled(simplified_sum(c, [*inner.terms, Term(-ONE)], node), inner.guards)
 
 
 def _two_exponentials(sign: Rational) -> Callable[[Companions, Node], Scaled]:
@@ -149,10 +151,21 @@ def _added(sign: Rational) -> Callable[[Companions, Node], Scaled | None]:
             merged = collect(terms)
             if len(merged) >= len(terms):
                 return None  # a sum of plain values: one value
-        terms = simplified_sum(c, terms, node)
+        terms = simplified_sum(c, _flattened(c, terms), node)
         return _scaled(terms, left.guards, right.guards)
 
     return answer
+
+
+def _flattened(c: Companions, terms: list[Term]) -> list[Term]:
+    """A sum that is one of the terms opened, where few remain: (e^a + e^b) + e^d is one sum of three."""
+    out: list[Term] = []
+    for term in terms:
+        ((node, power),) = term.factors.items() if len(term.factors) == 1 else ((None, 0),)
+        inner = c.terms_of(node) if node is not None and power == 1 else None
+        beside = Term(term.coefficient, {}, term.exponent)
+        out += [term] if inner is None else [t.times(beside) for t in inner]
+    return out if len(out) <= _companions.MAX_TERMS else terms
 
 
 def _plain(c: Companions, term: Term) -> bool:
@@ -334,6 +347,10 @@ def _reduce_sum(c: Companions, node: Node) -> Scaled | None:
     if node in c.reductions or c.trivial(inner):
         return None
     scaled = c.scaled(inner)
+    if len(axes) == 1 and len(scaled.terms) == 1:
+        pieces = sum_of_pieces(c, scaled.terms[0], inner, axes[0])
+        if pieces is not None:
+            return _scaled(collect(pieces), *[frozenset()])
     signs = {t.coefficient > 0 for t in scaled.terms}
     if scaled.guards or (len(scaled.terms) > 1 and len(signs) > 1):
         return None  # a sum that cancels is better summed entry by entry

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
+from stablegrad.rules.arguments import log_argument
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -126,6 +127,22 @@ def _erfc(c: Companions, node: Node) -> Node:
     return c.build.elementwise("log_erfc", node.inputs[0])
 
 
+def _log_of_log(c: Companions, node: Node) -> Node | None:
+    """log(log(1 + e^y)): the inner logarithm underflows far left."""
+    argument = log_argument(c, node)
+    assert argument is not None
+    terms = c.terms_of(argument) or c.scaled(argument).terms
+    if len(terms) != 2 or any(t.factors or t.coefficient <= 0 for t in terms):
+        return None
+    number = next((t for t in terms if t.is_number() and t.coefficient == 1), None)
+    other = next((t for t in terms if not t.is_number()), None)
+    if number is None or other is None:
+        return None
+    from stablegrad.rules.log_of_sum import write_sum
+
+    return c.build.elementwise("log_softplus", write_sum(c, other.exponent.with_log(other.coefficient), node))
+
+
 BY_STRUCTURE: dict[str, Callable[[Companions, Node], Node | None]] = {
     "max": _monotone,
     "min": _monotone,
@@ -143,4 +160,7 @@ BY_STRUCTURE: dict[str, Callable[[Companions, Node], Node | None]] = {
     "reshape": _move,
     "cast": _cast,
     "erfc": _erfc,
+    "log": _log_of_log,
+    "log1p": _log_of_log,
+    "logaddexp": _log_of_log,
 }

@@ -40,7 +40,7 @@ def _opposes(node: Node) -> bool:
     number = literal_number(node)
     if number is not None:
         return number < 0
-    return node.op.name in ("sub", "neg") or (node.op.name in ("mul", "div") and any(map(_opposes, node.inputs)))
+    return node.op.name in ("sub", "neg", "tanh", "sinh", "expm1") or (node.op.name in ("mul", "div") and any(map(_opposes, node.inputs)))
 
 
 def _naive_terms(c: Companions, node: Node) -> list[Term]:
@@ -60,7 +60,7 @@ def sum_with_logarithm(c: Companions, node: Node) -> Rewritten | None:
     whole, guards = expanded(c, linear)
     if linear == c.linear(node) and all(_safe_log(c, p) for p in logs):
         return None
-    if whole == c.linear(node) or not _merges(c, linear, whole):
+    if not _merges(c, linear, whole):
         return None
     written = write_linear(c, whole, node)
     return None if written is node else Rewritten(guarded(c, written, guards), "a logarithm and its neighbour cancel; "

@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node, moved_inputs
 from stablegrad.graph.rational import Rational, magnitude, quotient, rational
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
-from stablegrad.rules.layout import inside_one_move, lay, reduced_core
-from stablegrad.rules.log_of_sum import write_sum
+from stablegrad.rules.layout import absorbed, inside_one_move, moved_as, others_beside, under_moves
+from stablegrad.rules.log_of_sum import rest_node, write_sum
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions, Scaled
@@ -63,6 +62,10 @@ def write_term(c: Companions, term: Term, like: Node) -> Node:
         return c.build.move_like(model, {0: write_term(c, inner, model.inputs[0])})
     coefficient, exponent = term.coefficient, term.exponent
     factors: dict[Node, Rational] = dict(term.factors)
+    for node, power in term.factors.items():
+        if power.denominator != 1 and is_sum_of_exponentials(c, node):
+            exponent = exponent.plus(Linear({c.build.elementwise("log", node): power}))
+            del factors[node]
     pieces: list[Node] = []
     for pattern in (_relative_expm1, _tanh, _softmax):
         found = pattern(c, factors, exponent, like)
@@ -75,7 +78,7 @@ def write_term(c: Companions, term: Term, like: Node) -> Node:
         if terms is None or any(t.factors for t in terms):
             continue
         if len(terms) == 2:
-            exponent, number = _open_pair(c, terms, power, exponent, pieces, like)
+            exponent, number = _open_pair(c, node, terms, power, exponent, pieces, like)
             coefficient *= number
             del factors[node]
     mantissa, exponent = open_factors(c, Term(ONE, factors, exponent), like)
@@ -136,10 +139,11 @@ def _raised(c: Companions, node: Node, power: Rational) -> Node:
 
 def shifted(c: Companions, node: Node) -> tuple[Node, Node] | None:
     """(mantissa, shift) with node = mantissa * exp(shift), where `node` is a sum of exponentials; else None."""
-    under = reduced_core(c, node)
-    if under is not None:
-        m, s = _shifted_reduction(c, under[0])
-        return lay(c, m, node.shape, under[1]), lay(c, s, node.shape, under[1])
+    core = under_moves(c, node)
+    if core is not None:
+        place = moved_as(c, core, node)
+        m, s = _shifted_reduction(c, core)
+        return place(m), place(s)
     if node.op.name in ("move", "reshape", "arrange") and moved_inputs(node) == (0,):
         inner = shifted(c, node.inputs[0])
         if inner is None:
@@ -184,31 +188,22 @@ Found = tuple[Node, dict[Node, Rational], Linear, Rational]
 
 def _softmax(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
     """exp(r) / sum(exp(r)) along the same axes; with the sum of the others above, 1 - softmax."""
-    from stablegrad.rules.layout import absorbed
-    from stablegrad.rules.log_of_sum import _others_over_sum, _rest_node
-
     for node, power in factors.items():
-        found = reduced_core(c, node)
-        if power >= 0 or power.denominator != 1 or found is None:
+        core = under_moves(c, node)
+        if power >= 0 or power.denominator != 1 or core is None or c.reductions[core][0].factors:
             continue
-        core, dims = found
         under, axes = c.reductions[core]
-        if under.factors:
-            continue
         remaining = {n: p for n, p in factors.items() if n is not node}
         if power != -1:
             remaining[node] = power + 1
-        others = _others_over_sum(c, under.exponent, axes, dims, node, -ONE, exponent)
+        others = others_beside(c, core, node, -ONE, exponent)
         if others is not None:
-            rest, log_node, _, _ = others
-            laid, permutation = base_and_dims(c.graph, log_node)
-            whole = c.build.keep("one_minus_softmax", laid.inputs[0], axes)
-            return arrange(c.graph, whole, node.shape, permutation), remaining, rest, ONE
-        taken = absorbed(c, under.exponent, axes, dims, node, -ONE, exponent)
+            rest, x, place = others
+            return place(c.build.keep("one_minus_softmax", x, axes)), remaining, rest, ONE
+        taken = absorbed(c, core, node, -ONE, exponent)
         if taken is not None:
-            rest, permutation = taken
-            soft = c.build.keep("softmax", _rest_node(c, under.exponent), axes)
-            return arrange(c.graph, soft, node.shape, permutation), remaining, rest, ONE
+            rest, place = taken
+            return place(c.build.keep("softmax", rest_node(c, under.exponent), axes)), remaining, rest, ONE
     return None
 
 
@@ -263,18 +258,25 @@ def _tanh(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: 
 
 
 def _open_pair(
-    c: Companions, terms: tuple[Term, ...], power: Rational, exponent: Linear, pieces: list[Node], like: Node
+    c: Companions,
+    node: Node,
+    terms: tuple[Term, ...], power: Rational, exponent: Linear, pieces: list[Node], like: Node
 ) -> tuple[Linear, Rational]:
     """(t1 + t2) ** power written into `pieces`; the new exponent and a number."""
     logs = [t.exponent.with_log(magnitude(t.coefficient)) for t in terms]
     if all(t.coefficient > 0 for t in terms) and power < 0:
         copies = [-ONE] * int(-power) if power.denominator == 1 and power >= -4 else [power]
         for copy in copies:
-            base = min((0, 1), key=lambda k: (exponent.plus(logs[k], copy).size(), not terms[k].is_number()))
+            sizes = [exponent.plus(log, copy).size() for log in logs]
+            base = min((0, 1), key=lambda k: (sizes[k], not terms[k].is_number()))
+            left = exponent.plus(logs[base], copy)
+            if copy.denominator != 1 or (left.parts and left.size() >= exponent.size()):
+                # Nothing cancels: the logarithm of the sum joins the exponent, where it cannot overflow.
+                exponent = exponent.plus(Linear({c.build.elementwise("log", node): copy}))
+                continue
             exponent = exponent.plus(logs[base], copy)
             gap = write_sum(c, logs[base].plus(logs[1 - base], -ONE), like)
-            sigmoid = c.build.elementwise("sigmoid", gap)
-            pieces.append(sigmoid if copy == -1 else c.raw_power(sigmoid, -copy))
+            pieces.append(c.build.elementwise("sigmoid", gap))
         return exponent, ONE
     plus = next((k for k in (0, 1) if terms[k].coefficient > 0), None)
     if plus is None or all(t.coefficient > 0 for t in terms):

@@ -16,6 +16,7 @@ from stablegrad.engines.jax import _compat, names
 from stablegrad.engines.jax.regions import BODIES
 from stablegrad.graph.arrange import arrange, reshape, transpose
 from stablegrad.graph.build import stop_gradient
+from stablegrad.graph.moves import moved
 from stablegrad.graph.node import Graph, Handle, Node, Source, is_float
 
 
@@ -157,7 +158,7 @@ class Capture:
             begin, end = [0] * len(whole.shape), list(whole.shape)
             begin[axis], end[axis] = start, start + int(size)
             parameters = (("limit_indices", tuple(end)), ("start_indices", tuple(begin)), ("strides", None))
-            handle = Handle(names.SLICE, parameters, (0,))
+            handle = _move(names.SLICE, parameters, (0,))
             pieces.append(
                 self.graph.node(
                     "move",
@@ -243,8 +244,19 @@ class Capture:
             data = tuple(range(len(inputs))) if data is None else data
             if primitive is names.GATHER and not _is_nan_or_none(params["fill_value"]):
                 return None  # elements that are none of the operand's; NaN is NaN under every operation
-            return graph.node("move", inputs, (Handle(primitive, handle.parameters, data),), shape, dtype)
+            return moved(graph, _move(primitive, handle.parameters, data), inputs, shape, dtype)
         return None
+
+
+def _move(primitive: Any, parameters: tuple[tuple[str, Any], ...], data: tuple[int, ...]) -> Handle:
+    """A moving operation, with what the graph can use of its parameters."""
+    known = dict(parameters)
+    join = part = None
+    if primitive in (names.CONCATENATE, names.STACK):
+        join = known["dimension" if primitive is names.CONCATENATE else "axis"]
+    if primitive is names.SLICE and (known["strides"] is None or set(known["strides"]) == {1}):
+        part = (tuple(known["start_indices"]), tuple(known["limit_indices"]))
+    return Handle(primitive, parameters, data, join, part)
 
 
 def _is_nan_or_none(value: Any) -> bool:

@@ -75,3 +75,25 @@ def log_sum_terms(*pairs: Any) -> Any:
     s = shift_terms(*pairs)
     entries = [_entry(m, e, s) for m, e in zip(pairs[::2], pairs[1::2])]
     return lax.add(lax.log(functools.reduce(lax.add, entries)), s)
+
+
+def log_sum_exp_terms(*exponents: Any) -> Any:
+    """log of the sum of exp(e) over a few arrays of one shape."""
+    stacked = lax.concatenate([lax.expand_dims(e, (0,)) for e in exponents], 0)
+    return numerics.logsumexp(stacked, axis=(0,))
+
+
+def log_softplus(x: Any) -> Any:
+    """log(log(1 + e^x)): x plus a small number far left, where log(1 + e^x) underflows."""
+    zero = _number(x, 0)
+    left = lax.min(x, zero)
+    small = lax.add(left, lax.log(numerics.log1prel(lax.exp(left))))
+    return lax.select(lax.lt(x, zero), small, lax.log(numerics.softplus(lax.max(x, zero))))
+
+
+def log1mexp_of_exp(x: Any) -> Any:
+    """log(1 - exp(-e^x)), the log of the inverse complementary log-log: x plus a small number far left."""
+    zero = _number(x, 0)
+    left = lax.min(x, zero)
+    small = lax.add(left, lax.log(numerics.exprel(lax.neg(lax.exp(left)))))
+    return lax.select(lax.lt(x, zero), small, numerics.log1mexp(lax.neg(lax.exp(lax.max(x, zero)))))

@@ -87,6 +87,8 @@ STOP_GRADIENT = _compat.primitive("stop_gradient")
 BARRIER = _compat.optimization_barrier_p
 SPLIT = _compat.split_p
 SLICE = _compat.primitive("slice")
+CONCATENATE = _compat.primitive("concatenate")
+STACK = _compat.stack_p
 GATHER = _compat.primitive("gather")
 
 # JAX's own custom_jvp functions that have a name here; their derivative is the mathematical one.

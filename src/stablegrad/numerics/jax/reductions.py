@@ -74,19 +74,21 @@ def _logsumexp_weighted_rule(axis, primals, tangents):
 
 
 def _weighted_terms(e: jax.Array, m: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, ...]:
-    """A shift c, exp(e - c), and m exp(e - c), of which the largest is about 4; c counts as constant.
+    """A shift c, exp(e - c), and m exp(e - c), of which the largest is about 1; c counts as constant.
 
-    With c = max(e + log|m|) - log 4 neither factor leaves the range of the dtype where the product matters:
-    -log|m| lies between -88.72 and 87.34 in float32, and an exponent that it can hold between -87.34 and
-    88.72; float64 has the same two sums. 1.39 is rounded up, for 0 * inf would be worse than a lost 0.4 %.
+    With c = max(e + log|m|) the largest exponent is -log|m|, between -88.72 and 87.34 in float32: its exponential
+    can underflow where m is huge, so m is multiplied by exp((e - c) / 2) twice. A single entry with m = 1 gives
+    c = e and a sum of exactly 1: the logarithm of a picked probability keeps its last digits.
     """
     largest = jnp.finfo(e.dtype).max.astype(e.dtype)
     magnitude = e + lax.log(lax.min(lax.abs(m), largest))
     peak = lax.reduce_max(select(m == 0, -jnp.inf, magnitude), axis)
-    shift = lax.stop_gradient(lax.clamp(-largest, peak - 1.39, largest))
+    shift = lax.stop_gradient(lax.clamp(-largest, peak, largest))
     exponent = e - spread(shift, e, axis)
-    exponentials = lax.exp(exponent)
-    return shift, exponentials, m * select(m == 0, lax.exp(lax.min(exponent, 0.0)), exponentials)
+    half = lax.exp(0.5 * exponent)
+    exponentials = half * half
+    kept = select(m == 0, lax.min(half, 1.0), half)
+    return shift, exponentials, (m * kept) * kept
 
 
 @of_arrays

@@ -1,0 +1,24 @@
+"""Rules whose root is scipy's x * log(y) or x * log(1 + y)."""
+
+from __future__ import annotations
+
+from stablegrad.graph.node import Node
+from stablegrad.rules.companions import Companions
+from stablegrad.rules.forms import ONE
+from stablegrad.rules.logarithm import log_of, write_linear
+from stablegrad.rules.mul import product_with
+from stablegrad.rules.rule import Rewritten, guarded, rule
+from stablegrad.rules.structure import gains
+
+
+@rule("xlogy", "xlog1py")
+def xlogy_of_companion(c: Companions, node: Node) -> Rewritten | None:
+    """xlogy(x, y) as x times the companion logarithm of y."""
+    x, y = node.inputs
+    if node.op.name == "xlog1py":
+        y = c.build.elementwise("add", y, c.build.number(ONE, node.dtype))
+    if not gains(c, y):
+        return None
+    linear, guards = log_of(c, y)
+    logarithm = guarded(c, write_linear(c, linear, node), guards)
+    return product_with(c, x, logarithm, c.build.elementwise("log", y), node)
