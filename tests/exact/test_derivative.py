@@ -41,6 +41,10 @@ REMOVABLE = {
     "sigmoid": (lambda x: (jax.nn.sigmoid(x) - 0.5) / x, 0.25, 0),
     "softplus": (lambda x: (jax.nn.softplus(x) - jax.nn.softplus(0.0)) / x, 0.5, 0.125),
     "sqrt": (lambda x: (jnp.sqrt(1 + x) - 1) / x, 0.5, -0.125),
+    "Box-Cox": (lambda x: (jnp.float32(3) ** x - 1) / x, np.log(3), np.log(3) ** 2 / 2),
+    "power mean": (lambda x: jnp.mean(jnp.float32([1, 2]) ** x) ** (1 / x), np.sqrt(2), None),
+    "Langevin": (lambda x: 1 / jnp.tanh(x) - 1 / x, 0, 1 / 3),
+    "geometric series": (lambda x: (1 - (1 + x) ** 5) / -x, 5, 10),
     "cube": (lambda x: x**3 / x, 0, 0),
     "0/x": (lambda x: 0 * x / x, 0, 0),
 }
@@ -49,6 +53,8 @@ REMOVABLE = {
 @pytest.mark.parametrize("name", REMOVABLE)
 def test_removable_singularities(name):
     function, value, slope = REMOVABLE[name]
+    if slope is None:  # sqrt(2) log(2)**2 / 8, by expanding the logarithm
+        slope = np.sqrt(2) * np.log(2) ** 2 / 8
     check(function, [0.0], value, slope)
 
 
@@ -97,6 +103,8 @@ INFINITE = {
     "softmax": (lambda x: jax.nn.softmax(x)[0], [[0, -INF, 0]], 0.5, [0.25, 0, -0.25]),
     "tanh": (jnp.tanh, [INF], 1, 0),
     "1/x": (lambda x: 1 / x, [-INF], 0, 0),
+    "silu": (jax.nn.silu, [-INF], 0, 0),
+    "mish": (lambda x: x * jnp.tanh(jnp.log(1 + jnp.exp(x))), [-INF], 0, 0),
 }  # fmt: skip
 
 
@@ -113,6 +121,14 @@ HONEST = {
     "1/0": (lambda x: 1 / x, [0], INF, -INF),
     "1/-0": (lambda x: 1 / x, [-0.0], -INF, -INF),
     "x/y": (lambda x, y: x / y, [0, 0], np.nan, np.nan, np.nan),
+    "x y/(x + y)": (lambda x, y: x * y / (x + y), [0, 0], np.nan, np.nan, np.nan),
+    "Dice": (
+        lambda p, t: 2 * jnp.sum(p * t) / (jnp.sum(p) + jnp.sum(t)),
+        [[0, 0], [0, 0]],
+        np.nan,
+        [np.nan, np.nan],
+        [np.nan, np.nan],
+    ),
     "m/sqrt(v)": (lambda m, v: m / jnp.sqrt(v), [0, 0], np.nan, np.nan, np.nan),
     "0 * log(0)": (lambda x: 0 * jnp.log(x), [0], 0, 0),
     "y * log(0)": (lambda y, x: y * jnp.log(x), [0, 0], 0, -INF, 0),

@@ -148,7 +148,7 @@ class Evaluator:
             return [np.asarray(x) for x in self.engine.bind(handle, values)]
         places = self.engine.bind(_numbering(handle), numbers)
         pool = np.concatenate([np.ravel(values[i]) for i in data] + [make((1,), [self._fill(handle)])])
-        return [pool[np.where(place < 0, start, place)].reshape(place.shape) for place in places]
+        return [pool[np.where(place < 0, start, place).ravel()].reshape(place.shape) for place in places]
 
     def _fill(self, handle: Handle) -> Any:
         value = dict(handle.parameters).get("fill_value")

@@ -119,6 +119,13 @@ def limit(a: Any) -> Scalar:
     return a.terms.get((0, 0), ZERO)
 
 
+def without_limit(a: Any) -> Any:
+    """What a quantity with a finite limit adds to it; 0 for a scalar."""
+    if type(a) is not Germ:
+        return ZERO
+    return made({key: c for key, c in a.terms.items() if key != (0, 0)}, a.order, a.data)
+
+
 def slope(a: Any) -> Scalar:
     """The one-sided derivative by t at 0 of a germ with a finite limit."""
     if type(a) is not Germ:

@@ -11,7 +11,19 @@ import flint
 from flint import arb, arb_series, fmpq
 
 from stablegrad.exact import scalars as s
-from stablegrad.exact.germ import Flat, Germ, Stop, Terms, direction, exponent, known, leading, limit, made
+from stablegrad.exact.germ import (
+    Flat,
+    Germ,
+    Stop,
+    Terms,
+    direction,
+    exponent,
+    known,
+    leading,
+    limit,
+    made,
+    without_limit,
+)
 from stablegrad.exact.germs import MOST_TERMS
 from stablegrad.exact.meanings import FUNCTIONS
 from stablegrad.exact.scalars import HALF, LOG_ZERO, ONE, ZERO, Infinity, Scalar, Undefined
@@ -23,7 +35,7 @@ def apply(k: Any, name: str, a: Germ | Flat) -> Any:
     """The function `name` of a germ, in the germ algebra `k`."""
     if type(a) is Flat and name not in THROUGH_ZERO:
         value = FUNCTIONS[name](ZERO)
-        return Flat(a.sign) if s.is_zero(value) else value
+        return Flat(a.sign) if s.is_zero(value) else made({(0, 0): known(value)}, k.window)
     if name in SPECIAL:
         return SPECIAL[name](k, a)
     end = limit(a)
@@ -38,7 +50,7 @@ def apply(k: Any, name: str, a: Germ | Flat) -> Any:
         raise Stop(value)
     if type(value) is Infinity or (name == "lgamma" and type(end) is fmpq and end <= 0):
         raise Stop("unsupported", f"{name} at a pole")
-    return k._series(_taylor(name, end, value, k.window * 4 + 4), k._add(a, s.neg(end)))
+    return k._series(_taylor(name, end, value, k.window * 4 + 4), without_limit(a))
 
 
 def _taylor(name: str, x: Scalar, value: Scalar, count: int) -> list[Scalar]:
@@ -96,7 +108,7 @@ def _exp(k: Any, a: Germ) -> Any:
     if large:
         q, power, c = leading(Germ(large))
         if q < 0 or power > 1:
-            return Flat(1) if direction(Germ(large)) < 0 else Infinity(1, "data" if a.data else "pole")
+            return Flat(1) if direction(Germ(large)) < 0 else Infinity(1, "data" if a.data else "exp")
         if len(large) > 1 or power < 1 or type(c) is not fmpq:
             raise Stop("unsupported", "the exponential of such a logarithm")
         shift = Germ({(exponent(c), 0): ONE})
@@ -202,7 +214,7 @@ def _regular(k: Any, name: str, a: Any) -> Any:
     value = FUNCTIONS[name](end)
     if not s.is_finite(value):
         raise Stop(value if type(value) is Undefined else Undefined("unsupported", f"{name} at an infinity"))
-    return k._series(_taylor(name, end, value, k.window * 4 + 4), k.sub(a, end))
+    return k._series(_taylor(name, end, value, k.window * 4 + 4), without_limit(a))
 
 
 def _lgamma(k: Any, a: Any) -> Any:

@@ -27,6 +27,7 @@ from stablegrad.exact.germ import (
     sign_of,
     stopping,
     terms_of,
+    without_limit,
 )
 from stablegrad.exact.meanings import FUNCTIONS
 from stablegrad.exact.scalars import ONE, ZERO, Infinity, Scalar, Undefined
@@ -39,11 +40,15 @@ class GermAlgebra:
 
     window: how many powers of t a series is followed beyond its leading one.
     choice: draws the rate at which each infinity of the data goes to infinity.
+    vanishing: the leading terms (q, c) of the denominators that vanished, in the order of the program.
+    wary: a logarithm of an exact infinity is singular, not infinite.
     """
 
-    def __init__(self, window: int, choice: np.random.Generator) -> None:
+    def __init__(self, window: int, choice: np.random.Generator, *, wary: bool = False) -> None:
         self.window = window
         self.choice = choice
+        self.wary = wary
+        self.vanishing: list[tuple[Exponent, Scalar]] = []
 
     # -- elements ------------------------------------------------------------------------------------------------
 
@@ -99,7 +104,9 @@ class GermAlgebra:
             if type(a) is Flat and type(b) is Flat:
                 return Flat(a.sign if a.sign == b.sign else 0)
             flat, other = (a, b) if type(a) is Flat else (b, a)
-            return flat if s.is_zero(other) else other
+            if s.is_zero(other) or type(other) is Infinity:
+                return flat if s.is_zero(other) else other
+            return made(terms_of(other), min(order_of(other), self.window), is_data(other))
         if type(a) is not Germ and type(b) is not Germ:
             return s.add(a, b)
         for one, other in ((a, b), (b, a)):
@@ -142,7 +149,7 @@ class GermAlgebra:
         if type(a) in (Germ, Flat) and type(b) not in (Germ, Flat):
             a, b = b, a
         if type(b) not in (Germ, Flat):
-            return s.mul(a, b)
+            return self._mul_scalars(a, b)
         if type(a) is Undefined:
             return a
         if s.is_zero(a):
@@ -170,6 +177,15 @@ class GermAlgebra:
         cut = exact and all(p + q < order for p, _ in left for q, _ in right)
         return made(terms, math.inf if cut else order, a.data or b.data)
 
+    def _mul_scalars(self, a: Scalar, b: Scalar) -> Scalar:
+        """0 times an infinity that is none of the data is 0 all along the curve."""
+        infinite = b if s.is_zero(a) else a if s.is_zero(b) else None
+        if type(infinite) is Infinity and infinite.origin in ("exp", "data"):
+            if infinite.origin == "data":
+                raise Stop("nan", "0 times an infinity of the data")
+            return ZERO
+        return s.mul(a, b)
+
     def _mul_flat(self, a: Any, b: Any) -> Any:
         flat, other = (a, b) if type(a) is Flat else (b, a)
         if type(other) is Flat:
@@ -191,18 +207,23 @@ class GermAlgebra:
             toward = direction(a) if type(a) is Germ else s.sign(a)
             if toward == 0:
                 return ZERO
-            return Infinity(known(toward) * b.sign, "pole")
+            return Infinity(known(toward) * b.sign, "exp")
         if type(b) is Germ:
+            q, _, c = leading(b)
+            if q > 0:
+                self.vanishing.append((q, c))
             return self._mul(a, self._power(b, s.MINUS_ONE))
         if type(a) is Germ or type(a) is Flat:
             if type(b) is Infinity:
                 if type(a) is Germ and type(limit(a)) is Infinity:
                     raise Stop("singular", "inf / inf")
-                return Flat(0) if b.origin == "pole" else ZERO
+                return Flat(0) if b.origin in ("exp", "data") else ZERO
             inverse = s.div(ONE, b)
             if type(inverse) is Infinity:
                 return Infinity(direction(a), "pole") if type(a) is Germ else Undefined("singular", "0 / 0")
             return self._mul(a, inverse)
+        if type(b) is Infinity and b.origin in ("exp", "data") and s.is_finite(a) and not s.is_zero(a):
+            return Flat(known(s.sign(a)) * b.sign)
         return s.div(a, b)
 
     def power(self, a: Any, b: Any) -> Any:
@@ -210,7 +231,11 @@ class GermAlgebra:
 
     def _power(self, a: Any, b: Any) -> Any:
         if type(b) in (Germ, Flat):
-            return self.unary("exp", self._mul(b, self.unary("log", a)))
+            # a ** b = a ** limit(b) * exp((b - limit(b)) * log(a)), the first factor exactly.
+            end, rest, log = limit(b), without_limit(b), known(self.unary("log", a))
+            if not s.is_finite(end):
+                return self.unary("exp", self._mul(b, log))
+            return self._mul(self._power(a, end), known(self.unary("exp", self._mul(rest, log))))
         if s.is_zero(b):
             return ONE
         if type(a) is Flat:
@@ -274,6 +299,8 @@ class GermAlgebra:
             from stablegrad.exact import germ_functions
 
             return stopping(germ_functions.apply, self, name, a)
+        if self.wary and type(a) is Infinity and name in ("log", "log1p"):
+            return Undefined("singular", "the log of an infinity")
         return FUNCTIONS[name](a)
 
     def smooth(self, name: str, *operands: Any) -> Any:

@@ -26,7 +26,11 @@ LARGEST_RATIONAL_BITS = 16384
 @final
 @dataclass(frozen=True, eq=False, slots=True)
 class Infinity:
-    """An infinity. `origin`: "data" (an input or a literal), "log" (the log of an exact zero), or "pole"."""
+    """An infinity.
+
+    origin: "data" (an input or a literal, or what they lead to), "log" (the log of an exact zero), "pole" (a division
+    by zero), or "exp" (among germs: larger than every power of 1/t).
+    """
 
     sign: int
     origin: str
@@ -279,7 +283,7 @@ def power(a: Scalar, b: Scalar) -> Scalar:
         return ONE if type(a) is not Undefined else a
     if type(a) is Undefined or type(b) is Undefined:
         return worse(a, b)
-    if type(a) is fmpq and a == 1:
+    if type(a) is fmpq and a == 1 and is_finite(b):
         return ONE
     integer = int(b.p) if type(b) is fmpq and b.q == 1 else None
     s = sign(a)
@@ -319,7 +323,7 @@ def _power_infinite(a: Scalar, b: Infinity) -> Scalar:
     if type(order) is Undefined:
         return order
     if order == 0:
-        return ONE
+        return ONE if b.origin == "data" else Undefined("singular", "1 ** inf")
     return INF if (order > 0) == (b.sign > 0) else ZERO
 
 
