@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from flint import arb, fmpq
 
+from stablegrad.exact import germ_choices, powers
 from stablegrad.exact import scalars as s
 from stablegrad.exact.germ import (
     Exponent,
@@ -24,7 +25,6 @@ from stablegrad.exact.germ import (
     limit,
     made,
     order_of,
-    sign_of,
     stopping,
     terms_of,
     without_limit,
@@ -244,7 +244,7 @@ class GermAlgebra:
                 return Flat(1 if a.sign > 0 else 0)
             raise Stop("singular", "a vanishing exponential to a power")
         if type(a) is not Germ:
-            return s.power(a, b)
+            return powers.power(a, b)
         if type(b) is fmpq and b.q == 1 and 0 < b <= 4:
             result = a
             for _ in range(int(b.p) - 1):
@@ -258,7 +258,7 @@ class GermAlgebra:
         order_k = exponent(Fraction(k) * Fraction(int(b.p), int(b.q)))
         if type(order_k) is not int:
             raise Stop("unsupported", "a root of a logarithm")
-        coefficient = known(s.power(c, b))
+        coefficient = known(powers.power(c, b))
         binomial, coefficients = ONE, []
         for n in range(MOST_TERMS):
             coefficients.append(binomial)
@@ -310,59 +310,19 @@ class GermAlgebra:
             return Undefined("unsupported", f"{name} has no series here")
         return JetAlgebra(0).smooth(name, *operands)
 
-    def maximum(self, a: Any, b: Any) -> Any:
-        return stopping(self._maximum, a, b)
+    # -- choices -------------------------------------------------------------------------------------------------
 
-    def _maximum(self, a: Any, b: Any) -> Any:
-        if a is b:
-            return a
-        if type(a) not in (Germ, Flat) and type(b) not in (Germ, Flat):
-            return s.maximum(a, b)
-        for one, other in ((a, b), (b, a)):
-            if type(one) is Undefined:
-                return one
-            if type(one) is Infinity:
-                return one if one.sign > 0 else other
-        difference = self.sub(a, b)
-        if type(difference) is Undefined:
-            raise Stop(difference)
-        if type(difference) is Flat:
-            if not difference.sign:
-                raise Stop("unsupported", "a tie of vanishing exponentials")
-            return a if difference.sign > 0 else b
-        order = direction(difference) if type(difference) is Germ else known(s.sign(difference))
-        return a if order >= 0 else b
+    def maximum(self, a: Any, b: Any) -> Any:
+        return germ_choices.maximum(self, a, b)
 
     def minimum(self, a: Any, b: Any) -> Any:
-        return self.neg(self.maximum(self.neg(a), self.neg(b)))
+        return germ_choices.minimum(self, a, b)
 
     def absolute(self, a: Any) -> Any:
-        return self.maximum(a, self.neg(a)) if type(a) in (Germ, Flat) else s.absolute(a)
+        return germ_choices.absolute(self, a)
 
     def atan2(self, y: Any, x: Any) -> Any:
-        return stopping(self._atan2, y, x)
-
-    def _atan2(self, y: Any, x: Any) -> Any:
-        from stablegrad.exact.jet import angle
-
-        if type(y) not in (Germ, Flat) and type(x) not in (Germ, Flat):
-            return angle(y, x)
-        below, right = (sign_of(v) for v in (y, x))
-        pi = arb.pi()
-        if below == 0:
-            return ZERO if right > 0 else pi
-        height = known(self.absolute(y))
-        if self._maximum(height, known(self.absolute(x))) is height:
-            quotient = self.unary("atan", self._div(x, y))
-            return self._add(self._mul(fmpq(below, 2), pi), self.neg(quotient))
-        quotient = self.unary("atan", self._div(y, x))
-        return quotient if right > 0 else self._add(self._mul(fmpq(below), pi), quotient)
+        return germ_choices.atan2(self, y, x)
 
     def logaddexp(self, a: Any, b: Any) -> Any:
-        top = self.maximum(a, b)
-        if type(top) is Undefined or (type(top) is Infinity and top.sign < 0):
-            return top
-        low = self.minimum(a, b)
-        if type(top) is Infinity or (type(low) is Infinity and low.sign < 0):
-            return top
-        return self.add(top, self.unary("softplus", self.sub(low, top)))
+        return germ_choices.logaddexp(self, a, b)

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 
 from flint import fmpq
 
+from stablegrad.exact import jet_choices, powers
 from stablegrad.exact import scalars as s
-from stablegrad.exact.jet import SINGULAR, Element, Jet, Pairs, accumulate, angle, finite, same, value_of
+from stablegrad.exact.jet import SINGULAR, Element, Jet, Pairs, accumulate, finite, value_of
 from stablegrad.exact.meanings import FUNCTIONS, SMOOTH
 from stablegrad.exact.rounded import round_scalar
 from stablegrad.exact.scalars import ONE, ZERO, Infinity, Scalar, Undefined
@@ -58,7 +59,7 @@ class JetAlgebra:
         keys = {key: reason for a in operands if type(a) is Jet for key in a.grad}
         if not keys:
             return reason
-        return Jet(reason, keys, dict.fromkeys(self._pairs(keys, keys), reason))
+        return Jet(reason, keys, dict.fromkeys(self.pairs(keys, keys), reason))
 
     def without_derivative(self, a: Element, reason: Undefined) -> Element:
         """The value of `a`, each of its derivatives replaced by `reason`."""
@@ -67,7 +68,7 @@ class JetAlgebra:
         made = self.undefined(reason, a)
         return Jet(a.value, made.grad, made.hess)
 
-    def _pairs(self, left: Iterable[int], right: Iterable[int]) -> Iterable[tuple[int, int]]:
+    def pairs(self, left: Iterable[int], right: Iterable[int]) -> Iterable[tuple[int, int]]:
         if self.order < 2:
             return
         rows = self.rows
@@ -76,7 +77,7 @@ class JetAlgebra:
                 if i <= j and (rows is None or i in rows or j in rows):
                     yield i, j
 
-    def _remember(self, f: Callable[..., Scalar], *numbers: Scalar) -> Scalar:
+    def remember(self, f: Callable[..., Scalar], *numbers: Scalar) -> Scalar:
         """Equal numbers, equal objects: a tie of two results is seen although balls never prove it."""
         key = (f, *map(id, numbers))
         found = self._remembered.get(key)
@@ -93,21 +94,21 @@ class JetAlgebra:
         x = a.value
         y = f(x)
         if type(x) is Infinity and s.is_finite(y):
-            return self._flat(y, a)
+            return self.flat(y, a)
         if type(y) is Undefined:
             return self.undefined(y, a)
         if not s.is_finite(x) or not s.is_finite(y):
             return self.without_derivative(Jet(y, a.grad, a.hess), SINGULAR)
         first = s.guarded(f.first, x, y)
         second = s.guarded(f.second, x, y) if self.order > 1 else ZERO
-        return self._compose(y, ((a, first),), {(0, 0): second})
+        return self.compose(y, ((a, first),), {(0, 0): second})
 
-    def _flat(self, value: Scalar, *operands: Element) -> Element:
+    def flat(self, value: Scalar, *operands: Element) -> Element:
         """A finite limit at an infinity: slope 0, but for directions in which the infinity itself is singular."""
         keys = {i: g for a in operands if type(a) is Jet for i, g in a.grad.items() if type(g) is Undefined}
-        return Jet(value, keys, dict.fromkeys(self._pairs(keys, keys), SINGULAR)) if keys else value
+        return Jet(value, keys, dict.fromkeys(self.pairs(keys, keys), SINGULAR)) if keys else value
 
-    def _compose(
+    def compose(
         self, y: Scalar, slopes: tuple[tuple[Element, Scalar], ...], curves: dict[tuple[int, int], Scalar]
     ) -> Element:
         """The chain rule: y with derivatives by its operands, and second ones by pairs of operands."""
@@ -125,10 +126,10 @@ class JetAlgebra:
                 if type(a) is not Jet or type(b) is not Jet or s.is_zero(curve):
                     continue
                 part: Pairs = {}
-                for i, j in self._pairs(a.grad, b.grad):
+                for i, j in self.pairs(a.grad, b.grad):
                     part[i, j] = mul(curve, mul(a.grad[i], b.grad[j]))
                 if p != q:
-                    for j, i in self._pairs(b.grad, a.grad):
+                    for j, i in self.pairs(b.grad, a.grad):
                         term = mul(curve, mul(a.grad[i], b.grad[j]))
                         part[j, i] = add(part[j, i], term) if (j, i) in part else term
                 accumulate(hess, part)
@@ -143,17 +144,17 @@ class JetAlgebra:
 
     def add(self, a: Element, b: Element) -> Element:
         if type(a) is not Jet and type(b) is not Jet:
-            return self._remember(s.add, a, b)
+            return self.remember(s.add, a, b)
         if s.is_zero(a):
             return b
         if s.is_zero(b):
             return a
-        value = self._remember(s.add, value_of(a), value_of(b))
+        value = self.remember(s.add, value_of(a), value_of(b))
         if type(value) is Undefined:
             return self.undefined(value, a, b)
-        return self._sum(value, (a, b))
+        return self.total(value, (a, b))
 
-    def _sum(self, value: Scalar, elements: Iterable[Element]) -> Element:
+    def total(self, value: Scalar, elements: Iterable[Element]) -> Element:
         grad: dict[int, Scalar] = {}
         hess: Pairs = {}
         for a in elements:
@@ -171,27 +172,27 @@ class JetAlgebra:
             value = s.add(value, value_of(a))
         if type(value) is Undefined:
             return self.undefined(value, *elements)
-        return self._sum(value, elements)
+        return self.total(value, elements)
 
     def sub(self, a: Element, b: Element) -> Element:
         if a is b and type(a) is not Undefined and type(value_of(a)) is not Undefined:
             return ZERO
         if type(a) is not Jet and type(b) is not Jet:
-            return self._remember(s.sub, a, b)
+            return self.remember(s.sub, a, b)
         if s.is_zero(b):
             return a
-        value = self._remember(s.sub, value_of(a), value_of(b))
+        value = self.remember(s.sub, value_of(a), value_of(b))
         if type(value) is Undefined:
             return self.undefined(value, a, b)
-        return self._sum(value, (a, self.neg(b)))
+        return self.total(value, (a, self.neg(b)))
 
     def mul(self, a: Element, b: Element) -> Element:
         if type(a) is not Jet:
             if type(b) is not Jet:
-                return self._remember(s.mul, a, b)
+                return self.remember(s.mul, a, b)
             a, b = b, a
         x, y = a.value, value_of(b)
-        value = self._remember(s.mul, x, y)
+        value = self.remember(s.mul, x, y)
         if type(value) is Undefined:
             return self.undefined(value, a, b)
         if type(b) is not Jet:
@@ -202,58 +203,58 @@ class JetAlgebra:
                     return a
             mul = s.mul
             return Jet(value, {i: mul(g, b) for i, g in a.grad.items()}, {p: mul(h, b) for p, h in a.hess.items()})
-        return self._compose(value, ((a, y), (b, x)), {(0, 1): ONE})
+        return self.compose(value, ((a, y), (b, x)), {(0, 1): ONE})
 
     def div(self, a: Element, b: Element) -> Element:
         if type(a) is not Jet and type(b) is not Jet:
-            return self._remember(s.div, a, b)
+            return self.remember(s.div, a, b)
         x, y = value_of(a), value_of(b)
-        value = self._remember(s.div, x, y)
+        value = self.remember(s.div, x, y)
         if type(value) is Undefined:
             return self.undefined(value, a, b)
         if type(b) is not Jet:
-            return a if type(b) is fmpq and b == 1 else self.mul(a, self._remember(s.div, ONE, b))
+            return a if type(b) is fmpq and b == 1 else self.mul(a, self.remember(s.div, ONE, b))
         if s.is_zero(a):
             return ZERO
         if type(y) is Infinity:
-            return self._flat(value, a, b)
+            return self.flat(value, a, b)
         if not s.is_finite(value):
-            return self.without_derivative(self._sum(value, (a, b)), SINGULAR)
+            return self.without_derivative(self.total(value, (a, b)), SINGULAR)
         inverse = s.div(ONE, y)
         slope = s.neg(s.mul(value, inverse))
         if self.order < 2:
-            return self._compose(value, ((a, inverse), (b, slope)), {})
+            return self.compose(value, ((a, inverse), (b, slope)), {})
         square = s.mul(inverse, inverse)
         curves = {(0, 1): s.neg(square), (1, 1): s.mul(fmpq(2), s.mul(value, square))}
-        return self._compose(value, ((a, inverse), (b, slope)), curves)
+        return self.compose(value, ((a, inverse), (b, slope)), curves)
 
     def power(self, a: Element, b: Element) -> Element:
         if type(a) is not Jet and type(b) is not Jet:
-            return self._remember(s.power, a, b)
+            return self.remember(powers.power, a, b)
         x, y = value_of(a), value_of(b)
-        value = self._remember(s.power, x, y)
+        value = self.remember(powers.power, x, y)
         if type(value) is Undefined:
             return self.undefined(value, a, b)
         if type(b) is not Jet and s.is_zero(b):
             return ONE
         if not s.is_finite(value) or not s.is_finite(x) or not s.is_finite(y):
             if s.is_finite(value) and type(x) is Infinity and type(b) is not Jet:
-                return self._flat(value, a)
-            return self.without_derivative(self._sum(value, (a, b)), SINGULAR)
+                return self.flat(value, a)
+            return self.without_derivative(self.total(value, (a, b)), SINGULAR)
         log = FUNCTIONS["log"](x) if type(b) is Jet else ZERO
         if type(log) is Infinity:
             log = SINGULAR  # a zero base: the limit decides
-        slope = finite(s.mul(y, s.power(x, s.sub(y, ONE))))
+        slope = finite(s.mul(y, powers.power(x, s.sub(y, ONE))))
         by_exponent = s.mul(value, log)
         curves: dict[tuple[int, int], Scalar] = {}
         if self.order > 1:
             inner = s.sub(y, ONE)
             curves[0, 0] = (
-                finite(s.mul(s.mul(y, inner), s.power(x, s.sub(inner, ONE)))) if not s.is_zero(inner) else ZERO
+                finite(s.mul(s.mul(y, inner), powers.power(x, s.sub(inner, ONE)))) if not s.is_zero(inner) else ZERO
             )
-            curves[0, 1] = s.mul(finite(s.power(x, inner)), s.add(ONE, s.mul(y, log)))
+            curves[0, 1] = s.mul(finite(powers.power(x, inner)), s.add(ONE, s.mul(y, log)))
             curves[1, 1] = s.mul(by_exponent, log)
-        return self._compose(value, ((a, slope), (b, by_exponent)), curves)
+        return self.compose(value, ((a, slope), (b, by_exponent)), curves)
 
     def smooth(self, name: str, *operands: Element) -> Element:
         """A function of several numbers, inside its domain."""
@@ -274,78 +275,21 @@ class JetAlgebra:
         count = len(operands)
         pairs = [(p, q) for q in range(count) for p in range(q + 1)] if self.order > 1 else []
         curves = {pair: number(f.curves.get(pair)) for pair in pairs}
-        return self._compose(value, tuple((a, number(g)) for a, g in zip(operands, f.slopes)), curves)
+        return self.compose(value, tuple((a, number(g)) for a, g in zip(operands, f.slopes)), curves)
 
     # -- choices -------------------------------------------------------------------------------------------------
 
     def maximum(self, a: Element, b: Element) -> Element:
-        if a is b:
-            return a
-        x, y = value_of(a), value_of(b)
-        order = s.compare(x, y)
-        if type(order) is Undefined:
-            hull = s.maximum(x, y)
-            return self.undefined(hull, a, b) if type(hull) is Undefined else self._merge(hull, a, b, order)
-        if order:
-            return a if order > 0 else b
-        if type(x) is Infinity:
-            return self._merge(s.maximum(x, y), a, b, SINGULAR)
-        return self._merge(x, a, b, Undefined("singular", "a tie"))
+        return jet_choices.maximum(self, a, b)
 
     def minimum(self, a: Element, b: Element) -> Element:
-        return a if a is b else self.neg(self.maximum(self.neg(a), self.neg(b)))
-
-    def _merge(self, value: Scalar, a: Element, b: Element, reason: Undefined) -> Element:
-        """A tie: entries that both sides share stay, the others are undefined."""
-        if type(a) is not Jet and type(b) is not Jet:
-            return value
-
-        def shared(left: dict, right: dict) -> dict:
-            return {
-                key: left[key] if same(left.get(key, ZERO), right.get(key, ZERO)) else reason
-                for key in {**left, **right}
-            }
-
-        grads = [x.grad if type(x) is Jet else {} for x in (a, b)]
-        pairs = [x.hess if type(x) is Jet else {} for x in (a, b)]
-        grad, hess = shared(*grads), shared(*pairs)
-        broken = [i for i, g in grad.items() if g is reason]
-        hess.update(dict.fromkeys(self._pairs(grad, broken), reason))
-        hess.update(dict.fromkeys(self._pairs(broken, grad), reason))
-        return Jet(value, grad, hess)
+        return jet_choices.minimum(self, a, b)
 
     def absolute(self, a: Element) -> Element:
-        if type(a) is not Jet:
-            return s.absolute(a)
-        order = s.sign(a.value)
-        if type(order) is Undefined:
-            return self.undefined(order, a) if type(a.value) is Undefined else self._merge(
-                s.absolute(a.value), a, self.neg(a), order)  # fmt: skip
-        if order == 0:
-            return self._merge(ZERO, a, self.neg(a), Undefined("singular", "abs at 0"))
-        return a if order > 0 else self.neg(a)
+        return jet_choices.absolute(self, a)
 
     def atan2(self, y: Element, x: Element) -> Element:
-        p, q = value_of(y), value_of(x)
-        value = self._remember(angle, p, q)
-        if type(y) is not Jet and type(x) is not Jet:
-            return value
-        if type(value) is Undefined:
-            return self.undefined(value, y, x)
-        if not s.is_finite(p) or not s.is_finite(q):
-            return self._flat(value, y, x)
-        square = s.add(s.mul(p, p), s.mul(q, q))
-        if s.is_zero(square):
-            return self.without_derivative(self._sum(value, (y, x)), Undefined("singular", "atan2 at the origin"))
-        by_y, by_x = s.div(q, square), s.neg(s.div(p, square))
-        twice = s.mul(fmpq(2), s.mul(by_y, by_x))
-        across = s.sub(s.mul(by_x, by_x), s.mul(by_y, by_y))
-        return self._compose(value, ((y, by_y), (x, by_x)), {(0, 0): twice, (0, 1): across, (1, 1): s.neg(twice)})
+        return jet_choices.atan2(self, y, x)
 
     def logaddexp(self, a: Element, b: Element) -> Element:
-        for one, other in ((a, b), (b, a)):
-            if type(value_of(one)) is Infinity and type(value_of(other)) is not Undefined:
-                kept = other if value_of(one).sign < 0 else one
-                lost = self._flat(value_of(kept), a, b)
-                return self._sum(value_of(kept), (kept, lost)) if type(lost) is Jet else kept
-        return self.add(a, self.unary("softplus", self.sub(b, a)))
+        return jet_choices.logaddexp(self, a, b)

@@ -15,6 +15,7 @@ from typing import Any
 import flint
 from flint import acb, arb, fmpq
 
+from stablegrad.exact import powers
 from stablegrad.exact import scalars as s
 from stablegrad.exact.scalars import INF, LOG_ZERO, MINUS_INF, MINUS_ONE, ONE, ZERO, Infinity, Undefined
 
@@ -79,7 +80,7 @@ FUNCTIONS: dict[str, Function] = {}
 # Results at the precision of now; the argument is kept with them, so that its identity stays its own.
 _remembered: dict[tuple, tuple[s.Scalar, s.Scalar]] = {}
 _remembered_at = [0]
-MOST_REMEMBERED = 200_000
+MOST_REMEMBERED = 50_000
 
 
 def _f(name: str, value: Any, first: Any, second: Any, low: Any, high: Any, **more: Any) -> None:
@@ -108,7 +109,7 @@ def _power_of_two(x: fmpq) -> fmpq | None:
 
 def _exact_root(n: int) -> Callable[[fmpq], fmpq | None]:
     def root(x: fmpq) -> fmpq | None:
-        found = s.rational_root(abs(x), n)
+        found = powers.rational_root(abs(x), n)
         return None if found is None or (x < 0 and n == 2) else (-found if x < 0 else found)
 
     return root
