@@ -59,23 +59,17 @@ def user_frame(equation: jex.JaxprEqn) -> tuple[str, int, str] | None:
 
 def written_in_jax(jaxpr: jex.Jaxpr) -> bool:
     """True if the traced function of a body is JAX's own; its frames may then be those of an earlier caller."""
-    info = jaxpr.debug_info
-    return info is not None and " at " + JAX_ROOT in (info.func_src_info or "")
+    return _is_jax_own(jaxpr.debug_info)
 
 
 def custom_rule_is_jax_own(equation: jex.JaxprEqn) -> bool:
-    """True if the derivative rule of a custom_jvp_call was written in JAX itself."""
+    """True if the function and the derivative rule of a custom_jvp_call were both written in JAX itself."""
     rule = equation.params.get("jvp_jaxpr_fun", None)
-    if rule is None:
-        rule = equation.params.get("jvp", None)
-    function = getattr(rule, "f", rule)
-    for _ in range(8):
-        inner = getattr(function, "func", None) or getattr(function, "__wrapped__", None)
-        if inner is None:
-            break
-        function = inner
-    body = equation.params["call_jaxpr"]
-    return written_in_jax(body.jaxpr) or str(getattr(function, "__module__", "")).startswith("jax._src")
+    return written_in_jax(equation.params["call_jaxpr"].jaxpr) and _is_jax_own(getattr(rule, "debug_info", None))
+
+
+def _is_jax_own(info: jex.DebugInfo | None) -> bool:
+    return info is not None and " at " + JAX_ROOT in (info.func_src_info or "")
 
 
 def plain_jit(parameters: dict[str, Any]) -> bool:
