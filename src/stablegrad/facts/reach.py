@@ -49,6 +49,8 @@ class Reach:
 
     def _bits(self, node: Node) -> int:
         bits = OWN.get(node.op.name, 0)
+        if node.op.name == "pow" and node.inputs[0].op.name == "literal":
+            bits |= EXPONENTIAL
         if node.op.name == "integer_pow" and node.params[0] < 0:
             bits |= QUOTIENT
         for i in node.inputs:

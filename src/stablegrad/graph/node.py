@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stablegrad.graph.ops import Op, get_op
-from stablegrad.graph.rational import Rational, rational
+from stablegrad.graph.rational import Rational, natural_logarithm, rational
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,12 @@ class Node:
 
 
 def is_float(dtype: Any) -> bool:
-    """True for real floating dtypes, bfloat16 and the float8 family included."""
-    return np.dtype(dtype).kind == "f" or np.dtype(dtype).name.startswith(("bfloat16", "float8"))
+    """True for real floating dtypes, bfloat16 and the float8 family included; False for keys and other types."""
+    try:
+        known = np.dtype(dtype)
+    except TypeError:  # a type of the engine's own, such as random keys
+        return False
+    return known.kind == "f" or known.name.startswith(("bfloat16", "float8"))
 
 
 class Graph:
@@ -122,6 +126,9 @@ def literal_number(node: Node) -> Rational | None:
     """The exact value of a finite float literal, also behind broadcasts and float casts; None for anything else."""
     while node.op.name in ("arrange", "cast") and is_float(node.dtype):
         node = node.inputs[0]
+    if node.op.name == "log":  # log(2), as jnp.log2 divides by it
+        inner = literal_number(node.inputs[0])
+        return natural_logarithm(inner) if inner is not None and inner > 0 else None
     if node.op.name != "literal" or node.value is None:
         return None
     if is_float(node.value.dtype):

@@ -68,7 +68,7 @@ _add("arithmetic", "add mul max min eq ne and or xor logaddexp", elementwise=Tru
 _add(
     "arithmetic",
     "sub div rem pow atan2 nextafter lt le gt ge shift_left shift_right_arithmetic shift_right_logical complex "
-    "igamma igammac igamma_grad_a random_gamma_grad zeta polygamma xlogy xlog1py relu",
+    "igamma igammac igamma_grad_a random_gamma_grad zeta polygamma xlogy xlog1py relu logit",
     elementwise=True,
 )
 # ... of three and more
@@ -98,7 +98,7 @@ _add(
     "arithmetic",
     "softplus log_sigmoid sigmoid log1mexp log_expm1 stable_logaddexp logdiffexp stable_expm1 exprel log1prel "
     "log_cosh mul_exp times_log nonnegative require stable_asinh stable_acosh stable_atanh stable_tanh cosm1 "
-    "stable_xlogy log_erfc log_sum_terms log_sum_exp_terms log_softplus log1mexp_of_exp log_abs",
+    "stable_xlogy log_erfc log_sum_terms log_sum_exp_terms log_softplus log1mexp_of_exp inverse_expm1 inverse_exprel log_abs",
     elementwise=True,
     emitted=True,
 )

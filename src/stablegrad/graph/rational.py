@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 Rational = int | Fraction
@@ -21,6 +22,14 @@ def magnitude(number: Rational) -> Rational:
 
 def quotient(a: Rational, b: Rational) -> Rational:
     return rational(Fraction(a) / b)
+
+
+def natural_logarithm(number: Rational) -> Rational:
+    """log(number) to 50 digits, for a positive number."""
+    exact = Fraction(number)
+    with localcontext() as context:
+        context.prec = 50
+        return rational(Fraction((Decimal(exact.numerator) / Decimal(exact.denominator)).ln()))
 
 
 def integer_power(a: Rational, n: int) -> Rational:

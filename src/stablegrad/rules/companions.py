@@ -124,7 +124,20 @@ class Companions:
             return scaled.terms[0], scaled.guards
         if not scaled.terms:
             return Term(0), scaled.guards
-        return Term(factors={self._sum_node(scaled.terms, node): ONE}), scaled.guards
+        return self._one_factor(scaled.terms, node), scaled.guards
+
+    def _one_factor(self, terms: tuple[Term, ...], like: Node) -> Term:
+        """A sum as one factor; 1 + exp(-x) as exp(-x) * (1 + exp(x)), so that both spellings share theirs."""
+        if len(terms) == 2:
+            number, other = sorted(terms, key=lambda t: not t.is_number())
+            if number.is_number() and not other.factors and other.exponent.parts:
+                first = min(other.exponent.parts, key=lambda n: n.order)
+                if other.exponent.parts[first] < 0:
+                    outside = Term(exponent=other.exponent)
+                    turned = Term(number.coefficient, {}, other.exponent.scaled(-ONE))
+                    pair = (turned, Term(other.coefficient))
+                    return outside.times(Term(factors={self._sum_node(pair, like): ONE}))
+        return Term(factors={self._sum_node(terms, like): ONE})
 
     def _register(self, node: Node, terms: tuple[Term, ...]) -> Node:
         key = frozenset((t.key, t.coefficient) for t in terms)
@@ -154,7 +167,7 @@ class Companions:
             return Term(0)
         if len(terms) == 1:
             return terms[0]
-        return Term(factors={self._sum_node(tuple(terms), like): ONE})
+        return self._one_factor(tuple(terms), like)
 
     # -- virtual nodes: what a term is when written out plainly; keys of the algebra, emitted only through `value.py` ----
 
@@ -163,12 +176,14 @@ class Companions:
 
     def raw_term(self, term: Term, like: Node) -> Node:
         build = self.build
-        out = build.full(term.coefficient, like)
+        out: Node | None = None
         for node, power in sorted(term.factors.items(), key=lambda item: item[0].order):
-            out = build.mul(out, self.raw_power(node, power)) if out is not None else node
+            raised = self.raw_power(node, power)
+            out = raised if out is None else build.mul(out, raised)
         if term.exponent:
-            out = build.mul(out, build.elementwise("exp", self.raw_linear(term.exponent, like)))
-        return out
+            exponential = build.elementwise("exp", self.raw_linear(term.exponent, like))
+            out = exponential if out is None else build.mul(out, exponential)
+        return build.full(term.coefficient, like) if out is None else build.scale(out, term.coefficient)
 
     def raw_power(self, node: Node, power: Rational) -> Node:
         if power == 1:

@@ -123,7 +123,7 @@ def _sum_of_others(
 ) -> Term | None:
     """k * sum(exp r) - k * exp(r), the sum over the other entries: 1 - softmax is this over the sum."""
     rest, axes = reduction
-    if len(raised) != 2 or rest.factors or len(axes) != 1:
+    if len(raised) != 2 or rest.factors:
         return None
     whole = next((t for t in raised if t.factors == {node: ONE}), None)
     if whole is None:

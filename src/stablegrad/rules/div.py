@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from stablegrad.facts.reach import EXPONENTIAL
 from stablegrad.graph.node import Node, literal_number
+from stablegrad.graph.rational import quotient
+from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.companions import Companions
-from stablegrad.rules.hazards import bounded, has_exponential, safely_positive
+from stablegrad.rules.hazards import bounded, has_exponential, is_sum_of_exponentials, safely_positive
 from stablegrad.rules.layout import reduced_core
 from stablegrad.rules.rule import Rewritten, rule
-from stablegrad.rules.value import write_scaled
+from stablegrad.rules.value import exponential_minus_number, write_scaled
 
 
 @rule("div")
@@ -23,9 +25,36 @@ def quotient_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
         return None
     if c.trivial(node) or not (has_exponential(c, above) or has_exponential(c, below)):
         return None
+    if not has_exponential(c, below) and (bounded(c, above) or not _one_exponential(c, above)):
+        return None  # a plain divisor brings nothing back into range
     written = write_scaled(c, c.scaled(node), node)
     return None if written is node else Rewritten(written, "numerator and denominator can overflow or both vanish; "
                                                   "their exponents are subtracted first")  # fmt: skip
+
+
+def _one_exponential(c: Companions, node: Node) -> bool:
+    """A single exponential, or exp(z) - 1, which a divisor may cancel."""
+    term = c.single(node)[0]
+    sums = [f for f in term.factors if is_sum_of_exponentials(c, f)]
+    return not sums or (len(sums) == 1 and not term.exponent and exponential_minus_number(c, sums[0]) is not None)
+
+
+@rule("div")
+def logarithm_over_its_argument(c: Companions, node: Node) -> Rewritten | None:
+    """log(1 + k x) / x is k * log1prel(k x), 1 at 0 with its derivatives."""
+    argument = log_argument(c, node.inputs[0])
+    if argument is None or node.inputs[0].op.name == "logaddexp":
+        return None
+    linear = c.linear(argument)
+    below = node.inputs[1]
+    if linear.constant != 1 or linear.logs or set(linear.parts) != set(c.linear(below).parts) or len(linear.parts) != 1:
+        return None
+    other = c.linear(below)
+    if other.constant or other.logs:
+        return None
+    ((part, k),) = linear.parts.items()
+    written = c.build.elementwise("log1prel", c.build.scale(part, k))
+    return Rewritten(c.build.scale(written, quotient(k, other.parts[part])), "0 / 0 at 0; the quotient has the limit 1")
 
 
 def softmax_of_rewritten_sum(c: Companions, node: Node) -> Rewritten | None:

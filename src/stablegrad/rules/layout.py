@@ -85,9 +85,7 @@ def _inside(term: Term) -> Term:
     return Term(term.coefficient, {n.inputs[0]: p for n, p in term.factors.items()}, exponent)
 
 
-def absorbed(
-    c: Companions, core: Node, node: Node, times: Rational, rest: Linear
-) -> tuple[Linear, Place] | None:
+def absorbed(c: Companions, core: Node, node: Node, times: Rational, rest: Linear) -> tuple[Linear, Place] | None:
     """Where `node` is the sum `core` of exp(r) laid out: the rest without -times * r, r laid out in the same way; and
     that way, as a function of values with the axes of r. None where r does not stand in the rest."""
     under, axes = c.reductions[core]

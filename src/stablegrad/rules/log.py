@@ -16,8 +16,6 @@ def log_of_companion(c: Companions, node: Node) -> Rewritten | None:
     """log(v) written from the companion of v: log-softmax, logsumexp, softplus, log1mexp, sums of logs."""
     argument = log_argument(c, node)
     assert argument is not None
-    if node.op.name == "log1p" and c.trivial(node.inputs[0]) and not gains(c, node.inputs[0]):
-        return None
     if not gains(c, argument) or _cannot_fail(c, argument):
         return None
     linear, guards = log_of(c, argument)
@@ -36,6 +34,17 @@ def _cannot_fail(c: Companions, argument: Node) -> bool:
     if argument.op.name in ("max", "min", "clamp"):
         return False
     return not any(t.is_number() for t in terms) or all(t.is_number() for t in terms)
+
+
+@rule("logit")
+def logit_of_companion(c: Companions, node: Node) -> Rewritten | None:
+    """logit(u) = log(u) - log(1 - u), where u has a companion: logit(sigmoid(x)) is x."""
+    (u,) = node.inputs
+    if not gains(c, u):
+        return None
+    (above, g), (below, h) = log_of(c, u), log_of(c, c.build.elementwise("sub", c.build.number(1, u.dtype), u))
+    written = write_linear(c, above.plus(below, -1), node)
+    return Rewritten(guarded(c, written, g | h), "the argument rounds to 0 or 1; its companions do not")
 
 
 @rule("logaddexp")

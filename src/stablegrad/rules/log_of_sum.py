@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational, magnitude, quotient
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
+from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.joined import as_exponent
 from stablegrad.rules.layout import absorbed, moved_as, others_beside, under_moves
 
@@ -32,6 +33,8 @@ def of_terms(c: Companions, node: Node, terms: tuple[Term, ...], times: Rational
     if inverse is not None:
         piece, constant = inverse
         return rest.plus(constant, times), piece, times
+    if not any(t.exponent.parts or any(is_sum_of_exponentials(c, f) for f in t.factors) for t in terms):
+        return rest, _log_of_plain(c, node, terms), times
     if any(t.factors for t in terms):
         return rest, weighted_terms(c, node, terms), times
     sizes = [rest.plus(_log_linear(t), times).size() for t in terms]
@@ -45,6 +48,14 @@ def of_terms(c: Companions, node: Node, terms: tuple[Term, ...], times: Rational
         )
         return rest.plus(base, times), weighted_terms(c, node, shifted), times
     return rest, weighted_terms(c, node, terms), times
+
+
+def _log_of_plain(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node:
+    """log of a sum without exponentials: log1p where it is 1 plus something."""
+    others = [t for t in terms if not t.is_number()]
+    if len(others) == len(terms) - 1 and sum(t.coefficient for t in terms if t.is_number()) == 1:
+        return c.build.elementwise("log1p", c.raw_sum(tuple(others), node))
+    return c.build.elementwise("log", node)
 
 
 def _away(term: Term, base: Term) -> Linear:
@@ -91,6 +102,12 @@ def _of_two(
             return rest.plus(logs[base], times), c.build.elementwise("log1mexp_of_exp", far), times
         op = "log1mexp" if base == plus else "log_expm1"
         return rest.plus(logs[base], times), c.build.elementwise(op, difference), times
+    if terms[plus].coefficient == -terms[minus].coefficient:  # the common number apart, so that small gaps keep digits
+        rest = rest.plus(Linear().with_log(terms[plus].coefficient), times)
+        logs = [t.exponent for t in terms]
+    if not logs[0].plus(logs[1]).parts:  # e^a - e^-a
+        gap = write_sum(c, logs[minus].plus(logs[plus], -ONE), node)
+        return rest.plus(logs[plus], times), c.build.elementwise("log1mexp", gap), times
     ordered = (write_sum(c, logs[plus], node), write_sum(c, logs[minus], node))
     return rest, c.build.elementwise("logdiffexp", *ordered), times
 
@@ -187,9 +204,7 @@ def rest_node(c: Companions, r: Linear) -> Node:
     return write_sum(c, r, like)
 
 
-def _normaliser(
-    c: Companions, core: Node, node: Node, times: Rational, logs: list[Node], whole: Linear
-) -> Node | None:
+def _normaliser(c: Companions, core: Node, node: Node, times: Rational, logs: list[Node], whole: Linear) -> Node | None:
     """log(sum exp r) with coefficient -times, where this is log(sum m exp r): together log(sum m softmax(r))."""
     under, axes = c.reductions[core]
     if not under.factors:

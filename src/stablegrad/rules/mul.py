@@ -10,6 +10,7 @@ from stablegrad.rules.forms import Linear
 from stablegrad.rules.hazards import bounded, has_exponential
 from stablegrad.rules.logarithm import expanded, log_of, write_linear
 from stablegrad.rules.rule import Rewritten, rule
+from stablegrad.rules.structure import gains
 from stablegrad.rules.value import write_scaled
 
 
@@ -33,8 +34,19 @@ def product_with_logarithm(c: Companions, node: Node) -> Rewritten | None:
         if number == 0:
             return Rewritten(c.build.elementwise("times_log", c.build.full(number, node), logarithm),
                              "0 * log(0) is 0")  # fmt: skip
-        return Rewritten(c.build.elementwise("times_log", other, logarithm), "0 * log(0) is 0, in value and gradient")
+        return Rewritten(_times_logarithm(c, other, logarithm), "0 * log(0) is 0, in value and gradient")
     return None
+
+
+def _times_logarithm(c: Companions, t: Node, logarithm: Node) -> Node:
+    """t * log(p): as xlogy, which has both derivatives at 0, where p itself is at hand."""
+    linear = c.linear(logarithm)
+    parts = list(linear.parts.items())
+    if len(parts) == 1 and not linear.constant and not linear.logs and parts[0][0].op.name == "log":
+        (part, k) = parts[0]
+        if not gains(c, part.inputs[0]):
+            return c.build.scale(c.build.elementwise("stable_xlogy", t, part.inputs[0]), k)
+    return c.build.elementwise("times_log", t, logarithm)
 
 
 def _holds_logarithm(c: Companions, node: Node) -> bool:

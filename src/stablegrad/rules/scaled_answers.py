@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import constant_along
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
-from stablegrad.graph.rational import Rational, magnitude, quotient
+from stablegrad.graph.rational import Rational, magnitude, natural_logarithm, quotient
 from stablegrad.rules import companions as _companions
 from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.composites import with_composites
@@ -206,7 +206,12 @@ def _power(number: Rational | None) -> Callable[[Companions, Node], Scaled | Non
 
 def _pow(c: Companions, node: Node) -> Scaled | None:
     power = literal_number(node.inputs[1])
-    return None if power is None else _power(power)(c, node)
+    if power is not None:
+        return _power(power)(c, node)
+    base = literal_number(node.inputs[0])
+    if base is None or base <= 0:
+        return None
+    return exponential(c, c.linear(node.inputs[1]).scaled(natural_logarithm(base)))
 
 
 def _abs(c: Companions, node: Node) -> Scaled | None:

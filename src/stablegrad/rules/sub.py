@@ -40,7 +40,9 @@ def _opposes(node: Node) -> bool:
     number = literal_number(node)
     if number is not None:
         return number < 0
-    return node.op.name in ("sub", "neg", "tanh", "sinh", "expm1") or (node.op.name in ("mul", "div") and any(map(_opposes, node.inputs)))
+    return node.op.name in ("sub", "neg", "tanh", "sinh", "expm1") or (
+        node.op.name in ("mul", "div") and any(map(_opposes, node.inputs))
+    )
 
 
 def _naive_terms(c: Companions, node: Node) -> list[Term]:
@@ -54,21 +56,27 @@ def sum_with_logarithm(c: Companions, node: Node) -> Rewritten | None:
     if not c.facts.reach(node) & LOGARITHM:
         return None
     linear = with_composites(c, c.linear(node))
-    logs = [p for p in linear.parts if log_argument(c, p) is not None]
-    if not logs or len(linear.parts) < 2:
+    logs = [p for p in linear.parts if _logarithm_under(c, p) is not None]
+    read_back = linear != c.linear(node)
+    if not logs or (len(linear.parts) < 2 and not read_back):
         return None
     whole, guards = expanded(c, linear)
-    if linear == c.linear(node) and all(_safe_log(c, p) for p in logs):
-        return None
-    if not _merges(c, linear, whole):
+    if not read_back and (all(_safe_log(c, p) for p in logs) or not _merges(c, linear, whole)):
         return None
     written = write_linear(c, whole, node)
     return None if written is node else Rewritten(guarded(c, written, guards), "a logarithm and its neighbour cancel; "
                                                   "they are written as one")  # fmt: skip
 
 
+def _logarithm_under(c: Companions, part: Node) -> Node | None:
+    """u where `part` is log(u), also moved."""
+    while part.op.name in ("arrange", "reshape", "move"):
+        part = part.inputs[0]
+    return log_argument(c, part)
+
+
 def _safe_log(c: Companions, part: Node) -> bool:
-    argument = log_argument(c, part)
+    argument = _logarithm_under(c, part)
     return argument is not None and safely_positive(c, argument) and literal_number(argument) is None
 
 

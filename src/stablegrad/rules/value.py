@@ -11,7 +11,8 @@ import math
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node, moved_inputs
-from stablegrad.graph.rational import Rational, magnitude, quotient, rational
+from stablegrad.graph.rational import Rational, integer_power, magnitude, quotient, rational
+from stablegrad.rules.differences import expand
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.layout import absorbed, inside_one_move, moved_as, others_beside, under_moves
@@ -60,6 +61,9 @@ def write_term(c: Companions, term: Term, like: Node) -> Node:
     if moved is not None:
         model, (inner,) = moved
         return c.build.move_like(model, {0: write_term(c, inner, model.inputs[0])})
+    spread = _distributed(c, term)
+    if spread is not None:
+        return write_terms(c, spread, like)
     coefficient, exponent = term.coefficient, term.exponent
     factors: dict[Node, Rational] = dict(term.factors)
     for node, power in term.factors.items():
@@ -85,6 +89,15 @@ def write_term(c: Companions, term: Term, like: Node) -> Node:
     if mantissa is not None:
         pieces.append(mantissa)
     return _assembled(c, coefficient, pieces, exponent, like)
+
+
+def _distributed(c: Companions, term: Term) -> list[Term] | None:
+    """(1 + e^x) e^-x multiplied out: a sum of exponentials is not computed where an exponent beside it cancels it."""
+    sums = [n for n in term.factors if is_sum_of_exponentials(c, n)]
+    if len(sums) != 1 or term.factors[sums[0]] != 1 or c.terms_of(sums[0]) is None or not term.exponent.parts:
+        return None
+    out = expand(c, term)
+    return out if out is not None and len(out) > 1 else None
 
 
 def _assembled(c: Companions, coefficient: Rational, pieces: list[Node], exponent: Linear, like: Node) -> Node:
@@ -208,23 +221,34 @@ def _softmax(c: Companions, factors: dict[Node, Rational], exponent: Linear, lik
 
 
 def _relative_expm1(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
-    """(exp(k x) - 1) / x = k exprel(k x), also log(1 + k x) / x."""
-    for node, power in factors.items():
-        terms = c.terms_of(node)
-        if power != 1 or terms is None or len(terms) != 2 or any(t.factors for t in terms):
+    """(exp(k x) - 1) / x = k exprel(k x), and x / (exp(k x) - 1) its inverse; nothing else beside them."""
+    if exponent.parts or len(factors) != 2:
+        return None
+    for node, below in (tuple(factors), tuple(factors)[::-1]):
+        pair = exponential_minus_number(c, node)
+        if pair is None or factors[node] not in (1, -1) or factors[below] != -factors[node]:
             continue
-        number = next((t for t in terms if t.is_number()), None)
-        other = next((t for t in terms if not t.is_number()), None)
-        if number is None or other is None or number.coefficient != -other.coefficient:
-            continue
-        z = other.exponent
-        for below, down in factors.items():
-            if down == -1 and len(z.parts) == 1 and not z.constant and not z.logs and below in z.parts:
-                k = z.parts[below]
-                written = c.build.elementwise("exprel", write_sum(c, z, like))
-                remaining = {n: p for n, p in factors.items() if n not in (node, below)}
-                return written, remaining, exponent, k * other.coefficient
+        z, number = pair
+        if len(z.parts) == 1 and not z.constant and not z.logs and below in z.parts:
+            written = c.build.elementwise("exprel", write_sum(c, z, like))
+            k = z.parts[below] * number
+            if factors[node] == 1:
+                return written, {}, exponent, k
+            inverse = c.build.elementwise("inverse_exprel", written.inputs[0])
+            return inverse, {}, exponent, quotient(1, k)
     return None
+
+
+def exponential_minus_number(c: Companions, node: Node) -> tuple[Linear, Rational] | None:
+    """(z, k) where `node` stands for k * (exp(z) - 1)."""
+    terms = c.terms_of(node)
+    if terms is None or len(terms) != 2 or any(t.factors for t in terms):
+        return None
+    number, other = sorted(terms, key=lambda t: not t.is_number())
+    if not number.is_number() or other.is_number() or number.coefficient * other.coefficient >= 0:
+        return None
+    ratio = magnitude(quotient(other.coefficient, number.coefficient))
+    return other.exponent.with_log(ratio), -number.coefficient
 
 
 def _tanh(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
@@ -260,7 +284,11 @@ def _tanh(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: 
 def _open_pair(
     c: Companions,
     node: Node,
-    terms: tuple[Term, ...], power: Rational, exponent: Linear, pieces: list[Node], like: Node
+    terms: tuple[Term, ...],
+    power: Rational,
+    exponent: Linear,
+    pieces: list[Node],
+    like: Node,
 ) -> tuple[Linear, Rational]:
     """(t1 + t2) ** power written into `pieces`; the new exponent and a number."""
     logs = [t.exponent.with_log(magnitude(t.coefficient)) for t in terms]
@@ -284,6 +312,12 @@ def _open_pair(
         written = c.build.total([write_term(c, t, like) for t in terms])
         pieces.append(_raised(c, written, power))
         return exponent, number
+    inverse = exponential_minus_number(c, node) if power.denominator == 1 and -4 <= power < 0 else None
+    if inverse is not None:
+        z, number = inverse
+        # 1 / (e^z - 1) with a derivative that neither overflows nor rounds to 0
+        pieces.extend([c.build.elementwise("inverse_expm1", write_sum(c, z, like))] * int(-power))
+        return exponent, integer_power(number, int(power))
     # a difference: base * expm1(other - base), with the sign of the base's partner
     base = min((0, 1), key=lambda k: (exponent.plus(logs[k], power).size(), not terms[k].is_number()))
     gap = write_sum(c, logs[1 - base].plus(logs[base], -ONE), like)

@@ -7,6 +7,7 @@ leave an untouched body as it was.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import jax.extend.core as jex
@@ -135,7 +136,11 @@ class Capture:
             if node is not None:
                 return [node]
         if equation.primitive is names.SPLIT:
-            return self._split(equation, inputs[0])
+            return self._pieces(inputs[0], equation.params["axis"], equation.params["sizes"])
+        if equation.primitive is _compat.unstack_p:
+            axis = equation.params["axis"]
+            pieces = self._pieces(inputs[0], axis, [1] * len(equation.outvars))
+            return [reshape(self.graph, piece, piece.shape[:axis] + piece.shape[axis + 1 :]) for piece in pieces]
         self._note_opaque(equation, source)
         if equation.effects:
             self.effects.extend(inputs)
@@ -151,24 +156,16 @@ class Capture:
         whole = self.graph.node(region, inputs, (handle,), (), None, share=False)
         return [self._fresh("output", (whole,), var, (k,)) for k, var in enumerate(equation.outvars)]
 
-    def _split(self, equation: jex.JaxprEqn, whole: Node) -> list[Node]:
-        """Each piece as a slice."""
-        axis, start, pieces = equation.params["axis"], 0, []
-        for size, var in zip(equation.params["sizes"], equation.outvars, strict=True):
+    def _pieces(self, whole: Node, axis: int, sizes: Iterable[int]) -> list[Node]:
+        """Consecutive pieces along an axis, each as a slice."""
+        start, pieces = 0, []
+        for size in map(int, sizes):
             begin, end = [0] * len(whole.shape), list(whole.shape)
-            begin[axis], end[axis] = start, start + int(size)
+            begin[axis], end[axis] = start, start + size
             parameters = (("limit_indices", tuple(end)), ("start_indices", tuple(begin)), ("strides", None))
-            handle = _move(names.SLICE, parameters, (0,))
-            pieces.append(
-                self.graph.node(
-                    "move",
-                    (whole,),
-                    (handle,),
-                    tuple(b - a for a, b in zip(begin, end, strict=True)),
-                    whole.dtype,
-                )
-            )
-            start += int(size)
+            shape = (*whole.shape[:axis], size, *whole.shape[axis + 1 :])
+            pieces.append(moved(self.graph, _move(names.SLICE, parameters, (0,)), (whole,), shape, whole.dtype))
+            start += size
         return pieces
 
     def _note_opaque(self, equation: jex.JaxprEqn, source: Source | None) -> None:
@@ -207,6 +204,10 @@ class Capture:
             extra = (params["axis"], params["reverse"])
             return graph.node(names.CUMULATIVE[primitive], inputs, extra, shape, dtype)
         handle = Handle(primitive, tuple(sorted(params.items(), key=lambda kv: kv[0])))
+        if primitive is _compat.scatter_sub_p:
+            base, at, less = inputs
+            added = Handle(_compat.scatter_add_p, handle.parameters)
+            return graph.node("scatter_add", (base, at, _negative(graph, less)), (added,), shape, dtype)
         if primitive in names.HANDLED:
             return graph.node(names.HANDLED[primitive], inputs, (handle,), shape, dtype)
         if primitive is names.CUSTOM_JVP and _compat.custom_rule_is_jax_own(equation):
@@ -233,8 +234,9 @@ class Capture:
             return arrange(graph, inputs[0], shape, tuple(params["broadcast_dimensions"]))
         if primitive is names.TRANSPOSE:
             return transpose(graph, inputs[0], tuple(params["permutation"]))
-        if primitive is names.SQUEEZE or (primitive is names.RESHAPE and params["dimensions"] is None):
-            return reshape(graph, inputs[0], shape) if len(inputs) == 1 else None
+        if primitive in (names.SQUEEZE, names.RESHAPE) and len(inputs) == 1:
+            order = params.get("dimensions") if primitive is names.RESHAPE else None
+            return reshape(graph, inputs[0] if order is None else transpose(graph, inputs[0], tuple(order)), shape)
         if primitive is names.STOP_GRADIENT:
             return stop_gradient(graph, inputs[0])
         if primitive is names.IOTA and not inputs:
@@ -257,6 +259,10 @@ def _move(primitive: Any, parameters: tuple[tuple[str, Any], ...], data: tuple[i
     if primitive is names.SLICE and (known["strides"] is None or set(known["strides"]) == {1}):
         part = (tuple(known["start_indices"]), tuple(known["limit_indices"]))
     return Handle(primitive, parameters, data, join, part)
+
+
+def _negative(graph: Graph, node: Node) -> Node:
+    return graph.node("neg", (node,), (), node.shape, node.dtype)
 
 
 def _is_nan_or_none(value: Any) -> bool:

@@ -6,6 +6,7 @@ import functools
 import math
 from typing import Any
 
+import jax
 import numpy as np
 from jax import lax
 
@@ -97,3 +98,36 @@ def log1mexp_of_exp(x: Any) -> Any:
     left = lax.min(x, zero)
     small = lax.add(left, lax.log(numerics.exprel(lax.neg(lax.exp(left)))))
     return lax.select(lax.lt(x, zero), small, numerics.log1mexp(lax.neg(lax.exp(lax.max(x, zero)))))
+
+
+@jax.custom_jvp
+def inverse_expm1(z: Any) -> Any:
+    """1 / (e^z - 1), with the derivative 1 / ((e^z - 1) (e^-z - 1)), which is right at both ends."""
+    return lax.div(_number(z, 1), lax.expm1(z))
+
+
+@inverse_expm1.defjvp
+def _inverse_expm1_rule(primals: Any, tangents: Any) -> Any:
+    (z,), (dz,) = primals, tangents
+    value = inverse_expm1(z)
+    return value, lax.mul(dz, lax.mul(value, inverse_expm1(lax.neg(z))))
+
+
+@jax.custom_jvp
+def inverse_exprel(z: Any) -> Any:
+    """z / (e^z - 1), 1 at 0 (the generating function of the Bernoulli numbers)."""
+    return lax.div(_number(z, 1), numerics.exprel(z))
+
+
+@inverse_exprel.defjvp
+def _inverse_exprel_rule(primals: Any, tangents: Any) -> Any:
+    """b'(z) = b(z) (1 - b(-z)) / z; near 0, where that cancels, -exprel'(z) / exprel(z)^2."""
+    (z,), (dz,) = primals, tangents
+    value = inverse_exprel(z)
+    near = lax.lt(lax.abs(z), _number(z, 1))
+    small = lax.select(near, z, _number(z, 1))
+    relative, slope = jax.jvp(numerics.exprel, (small,), (_number(z, 1),))
+    inside = lax.neg(lax.div(slope, lax.mul(relative, relative)))
+    large = lax.select(near, _number(z, 1), z)
+    outside = lax.mul(value, lax.div(lax.sub(_number(z, 1), inverse_exprel(lax.neg(large))), large))
+    return value, lax.mul(dz, lax.select(near, inside, outside))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,23 @@ def _binary(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _axes(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda node, *operands: function(*operands, axis=node.params[0])
+
+
+def _one_axis(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function along one axis, for several: they are laid behind each other as the last."""
+
+    def call(node: Node, x: Any) -> Any:
+        axes = node.params[0]
+        if len(axes) == 1:
+            return function(x, axis=axes)
+        kept = [k for k in range(x.ndim) if k not in axes]
+        order = [*kept, *axes]
+        flat = lax.reshape(lax.transpose(x, order), (*(x.shape[k] for k in kept), math.prod(x.shape[k] for k in axes)))
+        out = function(flat, axis=(flat.ndim - 1,))
+        out = lax.reshape(out, tuple(x.shape[k] for k in order))
+        return lax.transpose(out, [order.index(k) for k in range(x.ndim)])
+
+    return call
 
 
 def _arrange(node: Node, x: Any) -> Any:
@@ -107,6 +125,8 @@ EMIT: dict[str, Callable[..., Any]] = {
     "shift_weighted": _weighted(compositions.shift_weighted),
     "shift_terms": _binary(compositions.shift_terms),
     "log_sum_exp_terms": _shaped(compositions.log_sum_exp_terms),
+    "inverse_exprel": _shaped(compositions.inverse_exprel),
+    "inverse_expm1": _shaped(compositions.inverse_expm1),
     "log_softplus": _shaped(compositions.log_softplus),
     "log1mexp_of_exp": _shaped(compositions.log1mexp_of_exp),
     "log_sum_terms": _binary(compositions.log_sum_terms),
@@ -115,9 +135,9 @@ EMIT: dict[str, Callable[..., Any]] = {
     "logsumexp_weighted": _weighted(_late("logsumexp_weighted")),
     "log_softmax": _axes(_late("log_softmax")),
     "softmax": _axes(_late("softmax")),
-    "log_sum_others": _axes(_late("log_sum_others")),
-    "log_one_minus_softmax": _axes(_late("log_one_minus_softmax")),
-    "one_minus_softmax": _axes(_late("one_minus_softmax")),
+    "log_sum_others": _one_axis(_late("log_sum_others")),
+    "log_one_minus_softmax": _one_axis(_late("log_one_minus_softmax")),
+    "one_minus_softmax": _one_axis(_late("one_minus_softmax")),
 }
 
 _TRACED: dict[tuple, jex.ClosedJaxpr] = {}
