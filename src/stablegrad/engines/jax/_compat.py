@@ -28,17 +28,6 @@ def _primitive_of(function: Any, *arguments: Any) -> jex.Primitive:
 optimization_barrier_p = _primitive_of(jax.lax.optimization_barrier, 0.0)
 stack_p = _primitive_of(lambda x: jax.numpy.stack([x, x]), 0.0)
 split_p = _primitive_of(lambda x: jax.lax.split(x, (1, 1)), jax.ShapeDtypeStruct((2,), "float32"))
-unstack_p = _primitive_of(jax.lax.unstack, jax.ShapeDtypeStruct((2,), "float32"))
-scatter_add_p, scatter_sub_p = (
-    _primitive_of(
-        lambda x, at, function=function: function(
-            x, at, x, jax.lax.ScatterDimensionNumbers((0,), (), (0,)), mode="promise_in_bounds"
-        ),
-        jax.ShapeDtypeStruct((2,), "float32"),
-        jax.ShapeDtypeStruct((1,), "int32"),
-    )
-    for function in (jax.lax.scatter_add, jax.lax.scatter_sub)
-)
 
 
 def trace_context() -> Hashable:
@@ -74,10 +63,13 @@ def written_in_jax(jaxpr: jex.Jaxpr) -> bool:
 
 
 def custom_rule_is_jax_own(equation: jex.JaxprEqn) -> bool:
-    """True if both the body of a custom_jvp_call and its derivative rule were written in JAX itself."""
-    rule = getattr(equation.params["jvp_jaxpr_fun"], "debug_info", None)
-    written = rule is not None and " at " + JAX_ROOT in (rule.func_src_info or "")
-    return written and written_in_jax(equation.params["call_jaxpr"].jaxpr)
+    """True if the function and the derivative rule of a custom_jvp_call were both written in JAX itself."""
+    rule = equation.params.get("jvp_jaxpr_fun", None)
+    return written_in_jax(equation.params["call_jaxpr"].jaxpr) and _is_jax_own(getattr(rule, "debug_info", None))
+
+
+def _is_jax_own(info: jex.DebugInfo | None) -> bool:
+    return info is not None and " at " + JAX_ROOT in (info.func_src_info or "")
 
 
 def plain_jit(parameters: dict[str, Any]) -> bool:
