@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Hashable
 from typing import Any
@@ -28,6 +29,17 @@ def _primitive_of(function: Any, *arguments: Any) -> jex.Primitive:
 optimization_barrier_p = _primitive_of(jax.lax.optimization_barrier, 0.0)
 stack_p = _primitive_of(lambda x: jax.numpy.stack([x, x]), 0.0)
 split_p = _primitive_of(lambda x: jax.lax.split(x, (1, 1)), jax.ShapeDtypeStruct((2,), "float32"))
+unstack_p = _primitive_of(jax.lax.unstack, jax.ShapeDtypeStruct((2,), "float32"))
+_ROWS = jax.lax.ScatterDimensionNumbers((0,), (), (0,))
+scatter_add_p, scatter_sub_p = (
+    _primitive_of(
+        functools.partial(function, dimension_numbers=_ROWS, mode="promise_in_bounds"),
+        jax.ShapeDtypeStruct((2,), "float32"),
+        jax.ShapeDtypeStruct((1,), "int32"),
+        jax.ShapeDtypeStruct((2,), "float32"),
+    )
+    for function in (jax.lax.scatter_add, jax.lax.scatter_sub)
+)
 
 
 def trace_context() -> Hashable:
