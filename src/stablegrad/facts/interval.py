@@ -14,7 +14,7 @@ import numpy as np
 from stablegrad.facts.infinite import Infinities
 from stablegrad.facts.peak import peak_of
 from stablegrad.facts.reach import Reach
-from stablegrad.graph.node import Node, is_float, moved_inputs
+from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
 
 Interval = tuple[float, float]
 EVERYTHING: Interval = (-math.inf, math.inf)
@@ -219,7 +219,26 @@ def _logistic(x: float) -> float:
 
 
 def _select(node: Node, bounds: list[Interval]) -> Interval:
-    return _hull(node, bounds[1:])
+    if len(node.inputs) != 3:
+        return _hull(node, bounds[1:])
+    which, otherwise, taken = node.inputs
+    return _hull(node, [_where(which, otherwise, False, bounds[1]), _where(which, taken, True, bounds[2])])
+
+
+def _where(which: Node, x: Node, holds: bool, bound: Interval) -> Interval:
+    """Bounds of x where the comparison `which` holds (or does not), if it compares x with a number."""
+    name = which.op.name
+    if name not in ("gt", "ge", "lt", "le"):
+        return bound
+    left, right = which.inputs
+    if left is x and (number := literal_number(right)) is not None:
+        below = (name in ("lt", "le")) == holds
+    elif right is x and (number := literal_number(left)) is not None:
+        below = (name in ("gt", "ge")) == holds
+    else:
+        return bound
+    low, high = bound
+    return (low, min(high, float(number))) if below else (max(low, float(number)), high)
 
 
 BOUNDS: dict[str, Callable[[Node, list[Interval]], Interval]] = {

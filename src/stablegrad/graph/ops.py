@@ -78,6 +78,7 @@ _add("arithmetic", "cast", elementwise=True)
 
 # Reductions, scans and contractions along axes.
 _add("arithmetic", "reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or reduce_xor argmax argmin")
+_add("arithmetic", "sort")
 _add("arithmetic", "cumsum cumprod cummax cummin cumlogsumexp dot_general conv_general_dilated")
 _add("arithmetic", "scatter_add scatter_mul scatter_max scatter_min reduce_window_sum reduce_window_max")
 _add("arithmetic", "reduce_window_min select_and_gather_add select_and_scatter_add")
@@ -98,7 +99,7 @@ _add(
     "arithmetic",
     "softplus log_sigmoid sigmoid log1mexp log_expm1 stable_logaddexp logdiffexp stable_expm1 exprel log1prel "
     "log_cosh mul_exp times_log nonnegative require stable_asinh stable_acosh stable_atanh stable_tanh cosm1 "
-    "stable_xlogy log_erfc log_sum_terms log_sum_exp_terms log_softplus log1mexp_of_exp inverse_expm1 inverse_exprel log_abs",
+    "stable_xlogy log_erfc log_sum_terms log_sum_exp_terms log_softplus log1mexp_of_exp inverse_expm1 inverse_exprel require_finite stable_div log_abs",
     elementwise=True,
     emitted=True,
 )

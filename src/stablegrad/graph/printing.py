@@ -38,6 +38,6 @@ def expression(node: Node, depth: int = 5) -> str:
         return f"{inner[0]}**{node.params[0]}"
     if name == "move":
         return f"{node.params[0].primitive}({', '.join(inner[k] for k in node.params[0].data)})"
-    shown = name.removeprefix("stable_")
+    shown = name.replace("stable_", "stable ")
     axes = node.params[0] if node.params and isinstance(node.params[0], tuple) else None
     return f"{shown}({', '.join(inner)}{f', axis={axes}' if axes else ''})"

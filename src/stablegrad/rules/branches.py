@@ -110,10 +110,9 @@ class Branches:
         return found is not None and found[0] is node.inputs[0] and self.c.facts.may_be_infinite(node.inputs[0])
 
     def _hazard(self, node: Node) -> bool:
-        rule = HAZARDS.get(node.op.name)
         if self._can_be_empty(node):
             return True
-        return rule is not None and any(not safe(self.c, self.resolve(node.inputs[k])) for k, safe, _ in rule)
+        return any(not safe(self.c, self.resolve(node.inputs[k])) for k, safe, _ in hazards_of(node))
 
     # -- the branch again, harmless where it is not taken ------------------------------------------------------------
 
@@ -134,7 +133,7 @@ class Branches:
             return self._guarded_rows(node, where)
         if node.op.elementwise:
             inputs = [self._needed(i, where) if is_float(i.dtype) else i for i in node.inputs]
-            for k, safe, harmless in HAZARDS.get(name, ()):
+            for k, safe, harmless in hazards_of(node):
                 if not safe(self.c, self.resolve(node.inputs[k])):
                     inputs[k] = self._chosen(where, inputs[k], harmless, node)
             return graph.node(name, inputs, node.params, node.shape, node.dtype)
@@ -250,6 +249,17 @@ def _positive(c: Companions, node: Node) -> bool:
     return c.facts.interval(node)[0] > 0
 
 
+def _never(c: Companions, node: Node) -> bool:
+    return False
+
+
+def hazards_of(node: Node) -> tuple[tuple[int, Safe, float], ...]:
+    """Which inputs have to be harmless where the result is not asked for."""
+    if node.op.name in ("log_sum_terms", "shift_terms"):  # mantissa, exponent, mantissa, exponent ...
+        return tuple((k, _never, 1.0 - k % 2) for k in range(len(node.inputs)))
+    return HAZARDS.get(node.op.name, ())
+
+
 HAZARDS: dict[str, tuple[tuple[int, Safe, float], ...]] = {
     "log": ((0, _positive, 1.0),),
     "log1p": ((0, lambda c, n: c.facts.interval(n)[0] > -1, 0.0),),
@@ -277,5 +287,10 @@ HAZARDS: dict[str, tuple[tuple[int, Safe, float], ...]] = {
     "logdiffexp": ((0, lambda c, n: False, 1.0), (1, lambda c, n: False, 0.0)),
     "stable_acosh": ((0, _within(1.0, _INF), 2.0),),
     "stable_expm1": ((0, _exponent, 0.0),),
+    "stable_div": ((1, _nonzero, 1.0),),
+    "stable_xlogy": ((1, _positive, 1.0),),
+    "inverse_expm1": ((0, _nonzero, 1.0),),
+    "exprel": ((0, _exponent, 0.0),),
+    "log_cosh": (),
     "mul_exp": ((1, _exponent, 0.0),),
 }

@@ -25,6 +25,13 @@ def has_structure(c: Companions, node: Node) -> bool:
 
 def gains(c: Companions, node: Node) -> bool:
     """True if something better than log(node) is known."""
+    if literal_number(node) is not None:
+        return False
+    terms = c.scaled(node).terms
+    if len(terms) == 1 and not terms[0].exponent and list(terms[0].factors.values()) == [1]:
+        (factor,) = terms[0].factors  # a number times a value: log(2 x)
+        if factor is not node:
+            return gains(c, factor)
     return not c.trivial(node) or c.terms_of(node) is not None or has_structure(c, node)
 
 
@@ -123,6 +130,14 @@ def _cast(c: Companions, node: Node) -> Node | None:
     return c.graph.node("cast", (_log(c, inner),), (), node.shape, node.dtype)  # type: ignore[arg-type]
 
 
+def _sort(c: Companions, node: Node) -> Node | None:
+    """A logarithm keeps the order."""
+    (inner,) = node.inputs
+    if not gains(c, inner) or not c.facts.nonnegative(inner):
+        return None
+    return c.build.handle("sort", node, (_log(c, inner),))  # type: ignore[arg-type]
+
+
 def _erfc(c: Companions, node: Node) -> Node:
     return c.build.elementwise("log_erfc", node.inputs[0])
 
@@ -160,6 +175,7 @@ BY_STRUCTURE: dict[str, Callable[[Companions, Node], Node | None]] = {
     "reshape": _move,
     "cast": _cast,
     "erfc": _erfc,
+    "sort": _sort,
     "log": _log_of_log,
     "log1p": _log_of_log,
     "logaddexp": _log_of_log,

@@ -14,7 +14,7 @@ from stablegrad.graph.node import Node, moved_inputs
 from stablegrad.graph.rational import Rational, integer_power, magnitude, quotient, rational
 from stablegrad.rules.differences import expand
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
-from stablegrad.rules.hazards import is_sum_of_exponentials
+from stablegrad.rules.hazards import is_sum_of_exponentials, safely_positive
 from stablegrad.rules.layout import absorbed, inside_one_move, moved_as, others_beside, under_moves
 from stablegrad.rules.log_of_sum import rest_node, write_sum
 
@@ -67,7 +67,7 @@ def write_term(c: Companions, term: Term, like: Node) -> Node:
     coefficient, exponent = term.coefficient, term.exponent
     factors: dict[Node, Rational] = dict(term.factors)
     for node, power in term.factors.items():
-        if power.denominator != 1 and is_sum_of_exponentials(c, node):
+        if power.denominator != 1 and is_sum_of_exponentials(c, node) and c.facts.nonnegative(node):
             exponent = exponent.plus(Linear({c.build.elementwise("log", node): power}))
             del factors[node]
     pieces: list[Node] = []
@@ -135,7 +135,8 @@ def open_factors(c: Companions, term: Term, like: Node) -> tuple[Node | None, Li
             value, shift = found
             exponent = exponent.plus(Linear({shift: ONE}), power)
         if power == -1 and mantissa is not None:
-            mantissa = c.build.elementwise("div", mantissa, value)
+            op = "div" if safely_positive(c, value) else "stable_div"  # the engine's derivative squares the divisor
+            mantissa = c.build.elementwise(op, mantissa, value)
             continue
         raised = _raised(c, value, power)
         mantissa = raised if mantissa is None else c.build.mul(mantissa, raised)

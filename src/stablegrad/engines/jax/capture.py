@@ -208,6 +208,8 @@ class Capture:
             base, at, less = inputs
             added = Handle(_compat.scatter_add_p, handle.parameters)
             return graph.node("scatter_add", (base, at, _negative(graph, less)), (added,), shape, dtype)
+        if primitive is names.SORT and len(inputs) == 1:
+            return graph.node("sort", inputs, (handle,), shape, dtype)
         if primitive in names.HANDLED:
             return graph.node(names.HANDLED[primitive], inputs, (handle,), shape, dtype)
         if primitive is names.CUSTOM_JVP and _compat.custom_rule_is_jax_own(equation):

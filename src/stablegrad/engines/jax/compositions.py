@@ -17,14 +17,25 @@ def _number(x: Any, value: Any) -> Any:
     return lax.full_like(x, value)
 
 
+def _nan_where(bad: Any, value: Any) -> Any:
+    """value, NaN where `bad`; the derivative is NaN there too, and untouched elsewhere."""
+    inside = lax.select(bad, value, _number(value, 0))
+    return lax.select(bad, lax.mul(inside, _number(value, math.nan)), value)
+
+
 def nonnegative(u: Any) -> Any:
     """u where it is 0 or more, NaN below: exp(log(u))."""
-    return lax.select(lax.lt(u, _number(u, 0)), _number(u, math.nan), u)
+    return _nan_where(lax.lt(u, _number(u, 0)), u)
 
 
 def require(value: Any, u: Any) -> Any:
     """value, NaN where u is negative."""
-    return lax.select(lax.lt(u, _number(u, 0)), _number(value, math.nan), value)
+    return _nan_where(lax.lt(u, _number(u, 0)), value)
+
+
+def require_finite(value: Any, u: Any) -> Any:
+    """value, NaN where u is infinite or NaN: u was divided out."""
+    return _nan_where(lax.bitwise_not(lax.is_finite(u)), value)
 
 
 def _finite(shift: Any) -> Any:

@@ -36,6 +36,7 @@ ELEMENTWISE = _table(
 REDUCTIONS = _table("reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or reduce_xor")
 ARG_REDUCTIONS = _table("argmax argmin")
 CUMULATIVE = _table("cumsum cumprod cummax cummin cumlogsumexp")
+SORT = _compat.primitive("sort")
 HANDLED = _table(
     "dot_general conv_general_dilated scatter_add scatter_mul scatter_max scatter_min reduce_window_sum "
     "reduce_window_max reduce_window_min select_and_gather_add select_and_scatter_add"

@@ -120,6 +120,8 @@ EMIT: dict[str, Callable[..., Any]] = {
     "cummin": lambda node, x: lax.cummin(x, *node.params),
     "cumlogsumexp": lambda node, x: lax.cumlogsumexp(x, *node.params),
     "nonnegative": _shaped(compositions.nonnegative),
+    "require_finite": _shaped(compositions.require_finite),
+    "stable_div": _shaped(_late("divide")),
     "require": _shaped(compositions.require),
     "shift": _axes(compositions.shift),
     "shift_weighted": _weighted(compositions.shift_weighted),
