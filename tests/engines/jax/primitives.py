@@ -11,15 +11,15 @@ ARITHMETIC = """
     is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not or polygamma population_count pow real
     reduce_and reduce_max reduce_min reduce_or reduce_precision reduce_prod reduce_sum reduce_window_max
     reduce_window_min reduce_window_sum reduce_xor regularized_incomplete_beta rem round rsqrt scatter-add scatter-max
-    scatter-min scatter-mul select_and_gather_add select_and_scatter_add select_n shift_left shift_right_arithmetic
-    shift_right_logical sign sin sinh sqrt square sub tan tanh xor zeta
+    scatter-min scatter-mul scatter-sub select_and_gather_add select_and_scatter_add select_n shift_left
+    shift_right_arithmetic shift_right_logical sign sin sinh sort sqrt square sub tan tanh xor zeta
 """.split()
 
 # Elements are copied about; what holds for an element holds for its copy.
 MOVING = """
     broadcast_in_dim concatenate copy device_put dynamic_slice dynamic_update_slice gather iota name
     optimization_barrier pad reshape rev scatter sharding_constraint slice split squeeze stack stop_gradient tile
-    transpose
+    transpose unstack
 """.split()
 
 # Read through (jit, remat), or rewritten inside (the loops and branches), or with a meaning of their own (JAX's own
@@ -50,13 +50,10 @@ OPAQUE_NUMERIC = {
     "reduce_window": "folds a function of the user's",
     "scaled_dot": "works on scaled blocks of small floats",
     "scaled_matmul_wrapper": "works on scaled blocks of small floats",
-    "scatter-sub": "is not yet read as the addition of a negative",
     "select_and_scatter": "folds functions of the user's",
-    "sort": "has several results that move together",
     "top_k": "has several results that move together",
-    "unstack": "has several results",
 }
-MOST_OPAQUE_NUMERIC = 16
+MOST_OPAQUE_NUMERIC = 13
 
 # No numbers that a rule could say anything about.
 OPAQUE_OTHER = {
@@ -80,5 +77,5 @@ OPAQUE_OTHER = {
 # Primitives that are understood except in a form that is not, with the reason.
 SOMETIMES_OPAQUE = {
     "gather": "elements outside are filled with a number that is none of the operand's",
-    "reshape": "axes are permuted first",
+    "sort": "several arrays are sorted together",
 }
