@@ -137,3 +137,11 @@ def abstract(value: Any) -> Any:
 
 def dtype(aval: Any) -> Any:
     return aval.dtype
+
+
+def branch_for_any_platform(equation: jex.JaxprEqn) -> jex.ClosedJaxpr | None:
+    """The branch of a `lax.platform_dependent` that serves every platform not named, or None for other conds."""
+    platforms = equation.params.get("branches_platforms")
+    if not platforms or None not in platforms or equation.effects:
+        return None
+    return equation.params["branches"][platforms.index(None)]

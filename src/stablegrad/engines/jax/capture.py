@@ -39,6 +39,13 @@ class Frame:
         self.children: dict[int, Frame] = {}
         self.defined_by: dict[jex.Var, int] = {}
 
+    def given(self, var: jex.Var) -> Any:
+        """What the equation outside passes for an argument of this body (a branch's first is the choice of branch)."""
+        assert self.parent is not None
+        outer, index = self.parent
+        passed = outer.jaxpr.eqns[index].invars
+        return passed[self.jaxpr.invars.index(var) + len(passed) - len(self.jaxpr.invars)]
+
     def node(self, graph: Graph, atom: Any) -> Node:
         if isinstance(atom, jex.Literal):
             return graph.literal(atom.val, _compat.dtype(atom.aval))
@@ -124,7 +131,7 @@ class Capture:
         frame.children[index] = child
         for var, value in zip(body.jaxpr.constvars, body.consts):
             self._constant(child, var, value)
-        for var, node in zip(body.jaxpr.invars, inputs):
+        for var, node in zip(body.jaxpr.invars, inputs[len(inputs) - len(body.jaxpr.invars) :]):
             child.nodes[var] = node
         self._read(child, source if _compat.written_in_jax(body.jaxpr) else None)
         for var, inner in zip(equation.outvars, body.jaxpr.outvars):
@@ -283,11 +290,14 @@ def _fit(graph: Graph, node: Node, shape: tuple[int, ...]) -> Node:
 
 
 def _grouped_body(equation: jex.JaxprEqn) -> jex.ClosedJaxpr | None:
-    """The body of an equation that only groups others (a plain jit, a remat), or None."""
+    """The body of an equation that only groups others (a plain jit, a remat, a choice of platform), or None."""
     if equation.primitive is names.JIT and _compat.plain_jit(equation.params):
         return equation.params["jaxpr"]
     if equation.primitive is names.REMAT:
         return jex.ClosedJaxpr(equation.params["jaxpr"], ())
+    if equation.primitive is names.COND:
+        # The same computation written for several platforms: the one for any platform says what it is.
+        return _compat.branch_for_any_platform(equation)
     return None
 
 

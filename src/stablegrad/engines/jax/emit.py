@@ -94,8 +94,7 @@ class _Needs:
         index = frame.defined_by.get(var)
         if index is None:
             if frame.parent is not None and var in frame.jaxpr.invars:
-                outer, at = frame.parent
-                waiting.append((outer, outer.jaxpr.eqns[at].invars[frame.jaxpr.invars.index(var)]))
+                waiting.append((frame.parent[0], frame.given(var)))
             return
         child = frame.children.get(index)
         if child is not None and child in self.opened:
@@ -210,8 +209,7 @@ class _Writer:
             index = frame.defined_by.get(var)
             if index is None:
                 assert frame.parent is not None
-                outer, at = frame.parent
-                var, frame = outer.jaxpr.eqns[at].invars[frame.jaxpr.invars.index(var)], outer
+                var, frame = frame.given(var), frame.parent[0]
             else:
                 child = frame.children[index]
                 var, frame = child.jaxpr.outvars[frame.jaxpr.eqns[index].outvars.index(var)], child
@@ -244,7 +242,7 @@ class _Writer:
                 outer, at = frame.parent
                 if var not in frame.jaxpr.invars:
                     return False
-                var, frame = outer.jaxpr.eqns[at].invars[frame.jaxpr.invars.index(var)], outer
+                var, frame = frame.given(var), outer
             elif index in frame.children and frame.children[index] in self.needs.opened:
                 child = frame.children[index]
                 var, frame = child.jaxpr.outvars[frame.jaxpr.eqns[index].outvars.index(var)], child

@@ -36,9 +36,17 @@ def _level(lines: Lines, start: int, stop: int, depth: int, last_use: dict[Any, 
         end = place
         while end < stop and len(lines[end][0]) > depth and lines[end][0][depth] is scope[depth]:
             end += 1
-        out.append(_wrapped(scope[depth], _level(lines, place, end, depth + 1, last_use), end, last_use))
+        inside = _level(lines, place, end, depth + 1, last_use)
+        out += inside if _is_choice(scope[depth]) else [_wrapped(scope[depth], inside, end, last_use)]
         place = end
     return out
+
+
+def _is_choice(frame: Frame) -> bool:
+    """A body that was written for several platforms: opened, it stands as it is."""
+    assert frame.parent is not None
+    outer, index = frame.parent
+    return outer.jaxpr.eqns[index].primitive is names.COND
 
 
 def _wrapped(frame: Frame, equations: list[jex.JaxprEqn], end: int, last_use: dict[Any, int]) -> jex.JaxprEqn:
