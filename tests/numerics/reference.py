@@ -144,14 +144,15 @@ def same(a, b):
     return bool(np.array_equal(np.asarray(a, float), np.asarray(b, float), equal_nan=True))
 
 
-def assert_vector(function, value, gradient, hessian, rows, dtype, hessian_as_a_whole=False):
+def assert_vector(function, value, gradient, hessian, rows, dtype, hessian_as_a_whole=False, every_mode=False):
     """The same for a function of one row: `value(x)`, `gradient(x)`, `hessian(x)` are flat lists of mpf.
 
-    `hessian_as_a_whole`: each second derivative is within 16 ulp of the largest one, not of itself.
+    `hessian_as_a_whole`: each second derivative is within 16 ulp of the largest one, not of itself;
+    `every_mode`: second derivatives in all compositions of modes (compiling them takes most of the time).
     """
     first = {"reverse": jax.jacrev(function), "forward": jax.jacfwd(function)}
     curvature = {"forward over reverse": jax.jacfwd(first["reverse"])}
-    if dtype == "float32":
+    if every_mode:
         curvature["reverse over reverse"] = jax.jacrev(first["reverse"])
         curvature["forward over forward"] = jax.jacfwd(first["forward"])
     with in_dtype(dtype), mpmath.workprec(PRECISION):

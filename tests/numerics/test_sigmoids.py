@@ -74,10 +74,8 @@ def test_second_derivatives_vanish_at_infinity(name):
 def test_half_precision_is_rounded_once(name, dtype):
     x = jnp.asarray([-9.0, -0.5, 0.25, 7.0], dtype)
     function = getattr(numerics, name)
-    for got, wide in ((function(x), function(x.astype("float32"))),):
-        assert got.dtype == x.dtype
-        assert same(got, wide.astype(dtype))
-    assert jax.vmap(jax.grad(function))(x).dtype == x.dtype
+    assert function(x).dtype == x.dtype
+    assert same(function(x), function(x.astype("float32")).astype(dtype))
 
 
 def test_weak_types_and_integers():

@@ -31,7 +31,7 @@ def logsumexp(x: jax.Array, axis: Axis = None) -> jax.Array:
     >>> print(f"{logsumexp(x, 0):.4e}")
     2.0612e-09
     """
-    maximum, _, _, rest = maximum_and_rest(x, axis)
+    maximum, _, rest = maximum_and_rest(x, axis)
     return maximum + lax.log1p(rest)
 
 
@@ -39,7 +39,7 @@ def logsumexp(x: jax.Array, axis: Axis = None) -> jax.Array:
 def _logsumexp_rule(axis, primals, tangents):
     (x,) = primals
     value = logsumexp(x, axis)
-    return value, combined(value, (tangents[0], lambda dx: lax.reduce_sum(probabilities(x, axis, 0.0) * dx, axis)))
+    return value, combined(value, (tangents[0], lambda dx: lax.reduce_sum(probabilities(x, axis) * dx, axis)))
 
 
 @along_axis

@@ -21,7 +21,7 @@ def softmax(x: jax.Array, axis: Axis = -1) -> jax.Array:
     >>> [float(p) for p in softmax(jax.numpy.array([1000.0, 1000.0, -jax.numpy.inf]))]
     [0.5, 0.5, 0.0]
     """
-    return _shares(x, axis, jnp.nan)[0]
+    return _exponential_shares(x, axis, jnp.nan)
 
 
 @derivative_of(softmax)
@@ -36,17 +36,20 @@ def log_softmax(x: jax.Array, axis: Axis = -1) -> jax.Array:
     """x - logsumexp(x) along `axis` (an int or a tuple), accurate in each entry.
 
     At the largest entry the value is -log1p(sum of the others relative to it), which a confident prediction
-    does not round to 0. Entries -inf give -inf, and no gradient flows into or out of them. All entries -inf:
-    NaN, as the exact 0/0. Reverse mode yields 1 - p at a confident prediction without cancellation.
+    does not round to 0. Entries -inf give -inf, and no gradient flows into them from the others, nor NaN from
+    anywhere. All entries -inf: NaN, as the exact 0/0. Reverse mode yields 1 - p at a confident prediction
+    without cancellation.
 
     >>> import jax
     >>> x = jax.numpy.array([30.0, 0.0])
     >>> print(f"{-log_softmax(x)[0]:.4e} {jax.grad(lambda x: log_softmax(x)[0])(x)[0]:.4e}")
     9.3576e-14 9.3576e-14
     """
-    maximum, tie, _, rest = maximum_and_rest(x, axis)
+    maximum, shifted, rest = maximum_and_rest(x, axis)
     log_total = select(maximum == -jnp.inf, jnp.nan, lax.log1p(rest))
-    return select(tie, 0.0, x - spread(maximum, x, axis)) - spread(log_total, x, axis)
+    # Next to an entry inf, finite ones are -inf: `shifted` times the largest number, 0 or an infinity.
+    stretch = select(maximum == jnp.inf, lax.full_like(maximum, _largest(x)), 1.0)
+    return shifted * spread(stretch, x, axis) - spread(log_total, x, axis)
 
 
 @derivative_of(log_softmax)
@@ -55,7 +58,7 @@ def _log_softmax_rule(axis, primals, tangents):
 
     def linear(dx):
         p, q = _probabilities_and_complements(x, axis, jnp.nan)
-        return select(x == -jnp.inf, 0.0, _centred(p, q, dx, axis))
+        return _centred(p, q, dx, axis)
 
     return log_softmax(x, axis), combined(x, (tangents[0], linear))
 
@@ -79,25 +82,51 @@ def _one_minus_softmax_rule(axis, primals, tangents):
     return q, combined(x, (tangents[0], lambda dx: -(p * _centred(p, q, dx, axis))))
 
 
-def probabilities(x: jax.Array, axis: tuple[int, ...], of_nothing: float) -> jax.Array:
-    """The softmax, with `of_nothing` where all entries are -inf."""
-    return _probabilities_and_complements(x, axis, of_nothing)[0]
-
-
 def maximum_and_rest(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, ...]:
-    """The maximum m, where x equals it, exp(x - m) (see below), and R = sum(exp(x - m)) - 1.
+    """The maximum m, x - m (0 where x == m, also if m is inf), and R = sum(exp(x - m)) - 1.
 
-    R is summed without one maximal entry rather than reduced by 1: a small R keeps its digits. Each of the c
-    maximal entries stands in the sum with (c - 1) / c, which is exactly 0 if there is one. Infinite maxima
-    need no care, for x - m is not used where x == m. (Counting c inside the same sum, or counting it without
-    feeding it to the sum, makes XLA's CPU compiler fuse two reductions into one slow loop.)
+    R is summed without one maximal entry rather than reduced by 1, so that a small R keeps its digits: each of
+    the c maximal entries stands in the sum with (c - 1) / c, which is exactly 0 if there is one. (On XLA's CPU
+    compiler, two sums that do not depend on each other become one slow loop, and so do conditionals on whole
+    arrays next to an exponential; hence the count goes into the terms, and infinities are clamped away.)
     """
-    maximum = lax.reduce_max(x, axis)
-    peak = spread(maximum, x, axis)
-    tie = x == peak
+    maximum, shifted = _shifted(x, axis)
+    tie = shifted == 0
     count = lax.reduce_sum(lax.convert_element_type(tie, x.dtype), axis)
-    terms = select(tie, spread((count - 1) / count, x, axis), lax.exp(x - peak))
-    return maximum, tie, terms, lax.reduce_sum(terms, axis)
+    terms = select(tie, spread((count - 1) / count, x, axis), lax.exp(shifted))
+    return maximum, shifted, lax.reduce_sum(terms, axis)
+
+
+def _largest(x: jax.Array) -> jax.Array:
+    return jnp.finfo(x.dtype).max.astype(x.dtype)
+
+
+def _shifted(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+    """The maximum m and x - m, with infinities clamped so that no two of them are subtracted."""
+    maximum, largest = lax.reduce_max(x, axis), _largest(x)
+    return maximum, lax.min(x, largest) - spread(lax.clamp(-largest, maximum, largest), x, axis)
+
+
+def _exponential_shares(x: jax.Array, axis: tuple[int, ...], of_nothing: float) -> jax.Array:
+    exponentials = lax.exp(_shifted(x, axis)[1])
+    total = lax.reduce_sum(exponentials, axis)
+    return exponentials * spread(select(total == 0, of_nothing, 1 / total), x, axis)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _probabilities_core(x, axis):
+    return _exponential_shares(x, axis, 0.0)
+
+
+@_probabilities_core.defjvp
+def _probabilities_rule(axis, primals, tangents):
+    (x,), (dx,) = primals, tangents
+    p, q = _probabilities_and_complements(x, axis, 0.0)
+    return p, p * _centred(p, q, dx, axis)
+
+
+probabilities = jax.jit(_probabilities_core, static_argnums=1, inline=True)
+"""The softmax, but 0 where all entries are -inf."""
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
@@ -117,10 +146,10 @@ _probabilities_and_complements = jax.jit(_shares_core, static_argnums=(1, 2), in
 
 
 def _shares(x: jax.Array, axis: tuple[int, ...], of_nothing: float) -> tuple[jax.Array, jax.Array]:
-    maximum, tie, terms, rest = maximum_and_rest(x, axis)
-    share = select(maximum == -jnp.inf, of_nothing, 1 / (1 + rest))
-    share, rest = spread(share, x, axis), spread(rest, x, axis)
-    return lax.select(tie, share, terms * share), select(tie, rest, rest + (1 - terms)) * share
+    maximum, shifted, rest = maximum_and_rest(x, axis)
+    share = spread(select(maximum == -jnp.inf, of_nothing, 1 / (1 + rest)), x, axis)
+    exponentials = lax.exp(shifted)
+    return exponentials * share, (spread(rest, x, axis) + (1 - exponentials)) * share
 
 
 def _centred(p: jax.Array, q: jax.Array, dx: jax.Array, axis: tuple[int, ...]) -> jax.Array:
