@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 from stablegrad.graph.node import Graph, Node
 from stablegrad.graph.printing import expression
 from stablegrad.report import Explanation, Rewrite, Untouched, source_line
-from stablegrad.rewrite import Rewriting, rewrite
+from stablegrad.rewrite import SECOND_WALK, Rewriting, rewrite
 from stablegrad.rules import RULES
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -112,7 +112,7 @@ def explain(f: Any, **options: Any) -> Callable[..., Explanation]:
 
 def rule_names() -> tuple[str, ...]:
     """The names of all rules, as `disable` takes them."""
-    return tuple(sorted({name for rules in RULES.values() for name, _ in rules} | {"untaken_branch"}))
+    return tuple(sorted({name for rules in RULES.values() for name, _ in rules} | SECOND_WALK))
 
 
 def _rule_names(disable: str | Iterable[str]) -> frozenset[str]:

@@ -48,7 +48,8 @@ def rewrite(graph: Graph, roots: Iterable[Node], disabled: frozenset[str] = froz
         result.replaced[node] = replacement
         result.records.append((name, node, replacement, reason))
         waiting.append(replacement)
-    _revisit_softmax(companions, result, seen)
+    if softmax_of_rewritten_sum.__name__ not in disabled:
+        _revisit_softmax(companions, result, seen)
     if "untaken_branch" not in disabled:
         _guard_branches(companions, result, seen)
     return result
@@ -83,6 +84,7 @@ def _guard_branches(companions: Companions, result: Rewriting, needed: set[Node]
             result.records.append(("untaken_branch", node, guarded, BRANCH_REASON))
 
 
+SECOND_WALK = frozenset({"untaken_branch", softmax_of_rewritten_sum.__name__})  # rules asked after all the others
 BRANCH_REASON = "the branch that is not taken has an infinite slope; it is evaluated at a harmless value there"
 
 

@@ -14,7 +14,7 @@ OWN = {
 }
 OWN["logaddexp"] = EXPONENTIAL | LOGARITHM
 THROUGH = frozenset(
-    "add sub neg mul div integer_pow square pow sqrt rsqrt cbrt abs max min clamp select cast arrange reshape move "
+    "relu add sub neg mul div integer_pow square pow sqrt rsqrt cbrt abs max min clamp select cast arrange reshape move "
     "stop_gradient reduce_sum reduce_max reduce_min reduce_prod cumsum cumprod cummax cummin dot_general exp exp2".split()
 )
 

@@ -48,6 +48,7 @@ class Companions:
         self.build = Builder(graph)
         self.facts = facts
         self.reductions: dict[Node, tuple[Term, tuple[int, ...]]] = {}
+        self.others: dict[Node, Linear] = {}  # log_sum_others -> the exponent that it sums over
         self.written: set[Node] = set()  # sums along axes that a rewrite has written in its own way
         self._linear: dict[Node, Linear] = {}
         self._scaled: dict[Node, Scaled] = {}

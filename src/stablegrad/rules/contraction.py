@@ -15,13 +15,19 @@ if TYPE_CHECKING:
 
 def scaled_contraction(c: Companions, node: Node) -> Scaled | None:
     """dot_general(a, b) = exp(shift of a's row + shift of b's row) * dot_general of the shifted operands."""
+    from stablegrad.rules.log_of_sum import write_sum
     from stablegrad.rules.scaled_answers import drop_term, split_along
+    from stablegrad.rules.value import write_term
 
     parameters = dict(node.params[0].parameters)
     (contract_a, contract_b), (batch_a, batch_b) = parameters["dimension_numbers"]
     a, b = node.inputs
     if a.dtype != node.dtype or b.dtype != node.dtype or (c.trivial(a) and c.trivial(b)):
         return None
+    if not batch_a and len(contract_b) == len(b.shape):
+        return _as_sum(c, node, a, tuple(contract_a), b, tuple(contract_b))
+    if not batch_a and len(contract_a) == len(a.shape):
+        return _as_sum(c, node, b, tuple(contract_b), a, tuple(contract_a))
     free_a = [k for k in range(len(a.shape)) if k not in contract_a and k not in batch_a]
     free_b = [k for k in range(len(b.shape)) if k not in contract_b and k not in batch_b]
     batch = len(batch_a)
@@ -39,15 +45,15 @@ def scaled_contraction(c: Companions, node: Node) -> Scaled | None:
         outside = drop_term(c, outside, axes)
         mantissa = operand
         if rest.exponent:
-            exponent = c.raw_linear(rest.exponent, operand)
+            exponent = write_sum(c, rest.exponent, operand)
             shift = c.build.along("shift", exponent, axes)
             down = c.build.sub(exponent, c.build.lay_back(shift, operand.shape, axes))
             mantissa = c.build.elementwise("exp", down)
             if rest.factors:
-                mantissa = c.build.mul(c.raw_term(Term(factors=rest.factors), operand), mantissa)
+                mantissa = c.build.mul(write_term(c, Term(factors=rest.factors), operand), mantissa)
             outside = outside.times(Term(exponent=Linear({shift: ONE})))
         elif rest.factors:
-            mantissa = c.raw_term(rest, operand)
+            mantissa = write_term(c, rest, operand)
         else:
             return None
         operands.append(mantissa)
@@ -58,6 +64,18 @@ def scaled_contraction(c: Companions, node: Node) -> Scaled | None:
     if product is node:
         return None
     return _companions.Scaled((total.times(Term(factors={product: ONE})),))
+
+
+def _as_sum(
+    c: Companions, node: Node, a: Node, axes: tuple[int, ...], vector: Node, vector_axes: tuple[int, ...]
+) -> Scaled | None:
+    """A product with a vector is a sum along axes, which knows entries with weight 0."""
+    dims = tuple(axes[vector_axes.index(k)] for k in range(len(vector.shape)))
+    product = c.build.elementwise("mul", a, arrange(c.graph, vector, a.shape, dims))
+    summed = c.build.along("reduce_sum", product, axes)
+    if c.trivial(summed) or summed.shape != node.shape:
+        return None
+    return c.scaled(summed)
 
 
 def _laid(c: Companions, term: Term, node: Node, kept: tuple[int, ...], place: dict[int, int]) -> Term:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational
 from stablegrad.rules.forms import ONE, Linear, Term, collect, times_all
+from stablegrad.rules.joined import as_exponent
 from stablegrad.rules.layout import absorbed, inside_one_move, move_term, under_moves
 
 if TYPE_CHECKING:
@@ -122,13 +123,15 @@ def _sum_of_others(
     c: Companions, raised: list[Term], node: Node, reduction: tuple[Term, tuple[int, ...]], like: Node
 ) -> Term | None:
     """k * sum(exp r) - k * exp(r), the sum over the other entries: 1 - softmax is this over the sum."""
+    from stablegrad.rules.log_of_sum import rest_node
+
     rest, axes = reduction
     if len(raised) != 2 or rest.factors:
         return None
     whole = next((t for t in raised if t.factors == {node: ONE}), None)
     if whole is None:
         return None
-    entry = raised[1 - raised.index(whole)]
+    entry = as_exponent(c, raised[1 - raised.index(whole)])
     if entry.coefficient != -whole.coefficient or entry.factors:
         return None
     core = under_moves(c, node)
@@ -136,6 +139,8 @@ def _sum_of_others(
     left = absorbed(c, core, node, -ONE, entry.exponent.plus(whole.exponent, -ONE))
     if left is None or left[0]:
         return None
-    r = c.raw_linear(rest.exponent, next(iter(rest.exponent.parts)))
-    others = left[1](c.build.keep("log_sum_others", r, axes))
+    r = rest_node(c, rest.exponent)
+    others = c.build.keep("log_sum_others", r, axes)
+    c.others[others] = rest.exponent
+    others = left[1](others)
     return Term(whole.coefficient, {}, whole.exponent.plus(Linear({others: ONE})))

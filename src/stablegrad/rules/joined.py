@@ -36,12 +36,13 @@ def as_exponent(c: Companions, term: Term, axes: tuple[int, ...] = ()) -> Term:
 def joined(c: Companions, like: Node, data: tuple[int, ...], terms: list[Term]) -> Term:
     """One term for pieces that the moving operation of `like` joins; `data` says which inputs they are."""
     from stablegrad.rules.log_of_sum import write_sum
+    from stablegrad.rules.value import write_term
 
     mantissas, exponents = {}, {}
     for k, term in zip(data, terms, strict=True):
         piece = like.inputs[k]
         term = as_exponent(c, term)
-        mantissas[k] = c.raw_term(Term(term.coefficient, term.factors), piece)
+        mantissas[k] = write_term(c, Term(term.coefficient, term.factors), piece)
         exponents[k] = write_sum(c, term.exponent, piece)
     out = Term()
     if any(literal_number(m) != 1 for m in mantissas.values()):

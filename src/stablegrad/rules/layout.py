@@ -106,20 +106,32 @@ def _permuted(c: Companions, core: Node, node: Node, part: Node) -> Iterator[Pla
     found = reduced_core(c, node)
     if found is None:
         return
-    base, permutation = base_and_dims(c.graph, part)
     for own in under.exponent.parts:
-        own_base, own_dims = base_and_dims(c.graph, own)
-        if own_base is not base or len(permutation) != len(own_dims):
+        place = axis_places(c, own, part)
+        if place is None:
             continue
-        place = dict(zip(own_dims, permutation))
-        if len(place) != len(own.shape) == len(node.shape):
-            place = {k: place.get(k, k) for k in range(len(own.shape))}
-        if len(place) != len(own.shape):
-            continue
-        full = tuple(place[k] for k in range(len(own.shape)))
-        kept = tuple(full[k] for k in range(len(full)) if k not in axes and own.shape[k] != 1)
+        kept = tuple(place.get(k, -1) for k in range(len(own.shape)) if k not in axes and own.shape[k] != 1)
         if kept == found[1]:
-            yield lambda value, full=full: arrange(c.graph, value, node.shape, full)
+            yield lambda value, place=place: laid_along(c, value, node.shape, place)
+
+
+def axis_places(c: Companions, own: Node, part: Node) -> dict[int, int] | None:
+    """Axis of `own` -> axis of `part` along which it lies, where both are layouts of one value."""
+    base, permutation = base_and_dims(c.graph, part)
+    own_base, own_dims = base_and_dims(c.graph, own)
+    if own_base is not base or len(permutation) != len(own_dims):
+        return None
+    place = dict(zip(own_dims, permutation))
+    if len(own.shape) == len(part.shape):  # axes along which neither varies stay where they are
+        free = [k for k in range(len(part.shape)) if k not in permutation]
+        left = [k for k in range(len(own.shape)) if k not in own_dims]
+        place.update({k: k if k in free else f for k, f in zip(left, free)})
+    return place
+
+
+def laid_along(c: Companions, value: Node, shape: tuple[int, ...], place: dict[int, int]) -> Node:
+    base, dims = base_and_dims(c.graph, value)
+    return arrange(c.graph, base, shape, tuple(place.get(d, d) for d in dims))
 
 
 def _replayed(c: Companions, core: Node, node: Node, part: Node) -> Iterator[Place]:
@@ -138,7 +150,7 @@ def others_beside(
     under, axes = c.reductions[core]
     for part, k in rest.parts.items():
         at = _origin(part, lambda at: at.op.name == "log_sum_others")
-        if at is None or at.params != (axes,) or k != -times or c.linear(at.inputs[0]) != under.exponent:
+        if at is None or at.params != (axes,) or k != -times or c.others.get(at) != under.exponent:
             continue
         place = moved_as(c, at, part)
         if place(c.build.lay_back(core, at.shape, axes)) is node:

@@ -9,7 +9,7 @@ from stablegrad.graph.rational import Rational, magnitude, quotient
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.joined import as_exponent
-from stablegrad.rules.layout import absorbed, moved_as, others_beside, under_moves
+from stablegrad.rules.layout import absorbed, axis_places, laid_along, moved_as, others_beside, under_moves
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -172,6 +172,8 @@ def along_axes(
     c: Companions, node: Node, core: Node, times: Rational, rest: Linear, logs: list[Node], whole: Linear
 ) -> tuple[Linear, Node, Rational, set[Node]]:
     """times * log(node) + rest, `node` a moved sum along axes: (new rest, piece, its coefficient, logarithms taken)."""
+    from stablegrad.rules.value import write_term
+
     c.written.add(core)
     under, axes = c.reductions[core]
     r = under.exponent
@@ -191,7 +193,7 @@ def along_axes(
     if partner is not None:
         x = c.build.keep("log_softmax", x, axes)
     if under.factors:
-        weights = c.raw_term(Term(factors=under.factors), x)
+        weights = write_term(c, Term(factors=under.factors), x)
         summed = c.build.along("logsumexp_weighted", x, axes, weights)
     else:
         summed = c.build.along("logsumexp", x, axes)
@@ -214,7 +216,24 @@ def _normaliser(c: Companions, core: Node, node: Node, times: Rational, logs: li
         if other is None or other is core or whole.parts[part] != -times:
             continue
         plain, plain_axes = c.reductions[other]
-        same = not plain.factors and plain_axes == axes and plain.exponent == under.exponent
-        if same and moved_as(c, core, node)(other) is part.inputs[0]:
+        if plain.factors:
+            continue
+        if plain_axes == axes and plain.exponent == under.exponent and moved_as(c, core, node)(other) is part.inputs[0]:
+            return part
+        if core is node and part.inputs[0] is other and _same_sum(c, plain.exponent, plain_axes, under.exponent, axes):
             return part
     return None
+
+
+def _same_sum(c: Companions, r: Linear, axes: tuple[int, ...], other: Linear, other_axes: tuple[int, ...]) -> bool:
+    """sum(exp(other)) is sum(exp(r)) with the axes in another order; those that remain keep theirs."""
+    for own in r.parts:
+        for part in other.parts:
+            place = axis_places(c, own, part)
+            if place is None or set(map(place.get, axes)) != set(other_axes):
+                continue
+            kept = [place.get(k) for k in range(len(own.shape)) if k not in axes]
+            laid = {laid_along(c, p, part.shape, place): k for p, k in r.parts.items()}
+            if laid == other.parts and kept == sorted(k for k in kept if k is not None):
+                return True
+    return False

@@ -103,6 +103,8 @@ def _write_one_log(
 ) -> tuple[Linear, Node, Rational, set[Node]]:
     """(what remains of the sum, a node, its coefficient, other logarithms that it took with it)."""
     node = part.inputs[0]
+    from stablegrad.rules.value import shifted
+
     core = under_moves(c, node)
     if core is not None:
         return log_of_sum.along_axes(c, node, core, times, rest, logs, whole)
@@ -110,6 +112,10 @@ def _write_one_log(
     if terms is not None:
         rest, piece, times = log_of_sum.of_terms(c, node, terms, times, rest)
         return rest, piece, times, set()
+    if node.op.name == "abs" and (scaled := shifted(c, node.inputs[0])) is not None:
+        mantissa, shift = scaled
+        piece = log_node(c, c.build.elementwise("abs", mantissa))
+        return rest.plus(Linear({shift: ONE}), times), piece, times, set()
     other = structure.log_by_structure(c, node)
     return rest, (other if other is not None else part), times, set()
 

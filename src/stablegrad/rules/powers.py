@@ -43,11 +43,29 @@ def joined_signs(c: Companions, term: Term) -> Term:
     unknown = {n: p for n, p in term.factors.items() if not _sign_known(c, n, p)}
     if not unknown or (len(unknown) == 1 and term.coefficient > 0):
         return term
+    folded = _into_weights(c, term, unknown)
+    if folded is not None:
+        return folded
     known = {n: p for n, p in term.factors.items() if n not in unknown}
     like: Node = next(iter(unknown))
     joined = c.raw_term(Term(ONE if term.coefficient > 0 else -ONE, unknown), like)
     known[joined] = ONE
     return Term(magnitude(term.coefficient), known, term.exponent)
+
+
+def _into_weights(c: Companions, term: Term, unknown: dict[Node, Rational]) -> Term | None:
+    """sum(w e^x) / s, the signs of w and s unknown, as sum((w / s) e^x): one factor, and still a sum of exponentials."""
+    cores = [n for n, p in unknown.items() if n in c.reductions and p == 1]
+    if len(cores) != 1 or term.coefficient < 0:
+        return None
+    under, axes = c.reductions[cores[0]]
+    shape = next(iter(under.exponent.parts)).shape
+    weights = {c.build.lay_back(n, shape, axes): p for n, p in unknown.items() if n is not cores[0]}
+    rest = under.times(Term(factors=weights))
+    virtual = c.build.along("reduce_sum", c.raw_term(rest, next(iter(under.exponent.parts))), axes)
+    c.reductions[virtual] = (rest, axes)
+    known = {n: p for n, p in term.factors.items() if n not in unknown}
+    return Term(term.coefficient, {**known, virtual: ONE}, term.exponent)
 
 
 def _sign_known(c: Companions, node: Node, power: Rational) -> bool:

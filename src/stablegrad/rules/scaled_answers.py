@@ -374,6 +374,29 @@ def _reduce_sum(c: Companions, node: Node) -> Scaled | None:
     return _scaled(collect(terms))
 
 
+def _reduce_prod(c: Companions, node: Node) -> Scaled | None:
+    """A product of exponentials is the exponential of the sum of their exponents."""
+    (axes,) = node.params
+    inner = node.inputs[0]
+    if not c.facts.nonnegative(inner) or c.trivial(inner):
+        return None
+    term, guards = c.single(inner)
+    from stablegrad.rules.log_of_sum import write_sum
+
+    term = as_exponent(c, term)
+    if guards or term.coefficient <= 0 or not term.exponent.parts or not all(map(c.facts.nonnegative, term.factors)):
+        return None
+    count = math.prod(inner.shape[k] for k in axes)
+    exponent = Linear({}, term.exponent.constant * count).with_log(term.coefficient, count)
+    for number, times in term.exponent.logs.items():
+        exponent = exponent.with_log(number, times * count)
+    summed = c.build.along("reduce_sum", write_sum(c, Linear(term.exponent.parts), inner), axes)
+    factors = {}
+    if term.factors:
+        factors[c.build.along("reduce_prod", c.raw_term(Term(factors=term.factors), inner), axes)] = ONE
+    return _scaled([Term(ONE, factors, exponent.plus(Linear({summed: ONE})))])
+
+
 def _dot_general(c: Companions, node: Node) -> Scaled | None:
     """Rows of either operand scaled by their largest exponent, then the engine's own product."""
     from stablegrad.rules.contraction import scaled_contraction
@@ -406,6 +429,7 @@ SCALED_ANSWERS: dict[str, Callable[[Companions, Node], Scaled | None]] = {
     "cast": _cast,
     "select": _select,
     "reduce_sum": _reduce_sum,
+    "reduce_prod": _reduce_prod,
     "dot_general": _dot_general,
     "arrange": _moved,
     "reshape": _moved,

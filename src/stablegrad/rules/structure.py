@@ -130,6 +130,14 @@ def _cast(c: Companions, node: Node) -> Node | None:
     return c.graph.node("cast", (_log(c, inner),), (), node.shape, node.dtype)  # type: ignore[arg-type]
 
 
+def _power(c: Companions, node: Node) -> Node | None:
+    """log(p ** y) = y log(p)."""
+    base, power = node.inputs
+    if not gains(c, base) or not c.facts.nonnegative(base):
+        return None
+    return c.build.elementwise("times_log", power, _log(c, base))  # type: ignore[arg-type]
+
+
 def _sort(c: Companions, node: Node) -> Node | None:
     """A logarithm keeps the order."""
     (inner,) = node.inputs
@@ -176,6 +184,7 @@ BY_STRUCTURE: dict[str, Callable[[Companions, Node], Node | None]] = {
     "cast": _cast,
     "erfc": _erfc,
     "sort": _sort,
+    "pow": _power,
     "log": _log_of_log,
     "log1p": _log_of_log,
     "logaddexp": _log_of_log,

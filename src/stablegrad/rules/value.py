@@ -175,7 +175,7 @@ def _shifted_reduction(c: Companions, core: Node) -> tuple[Node, Node]:
     like = next(iter(under.exponent.parts))
     x = write_sum(c, under.exponent, like)
     if under.factors:
-        weights = c.raw_term(Term(factors=under.factors), x)
+        weights = write_term(c, Term(factors=under.factors), x)
         shift = c.build.along("shift_weighted", x, axes, weights)
     else:
         weights, shift = None, c.build.along("shift", x, axes)

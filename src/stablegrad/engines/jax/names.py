@@ -93,4 +93,11 @@ STACK = _compat.stack_p
 GATHER = _compat.primitive("gather")
 
 # JAX's own custom_jvp functions that have a name here; their derivative is the mathematical one.
-OWN_CUSTOM_JVP = {"logaddexp": "logaddexp", "xlogy": "xlogy", "xlog1py": "xlog1py", "relu": "relu", "logit": "logit"}
+OWN_CUSTOM_JVP = {
+    "logaddexp": "logaddexp",
+    "xlogy": "xlogy",
+    "xlog1py": "xlog1py",
+    "relu": "relu",
+    "logit": "logit",
+    "_xlogx": "xlogy",
+}
