@@ -91,6 +91,14 @@ def test_logsumexp_weighted_edges(e, m, value, by_e, by_m):
     assert by_e is None or same(forward, by_e)
 
 
+def test_a_weighted_sum_near_one_keeps_its_digits():
+    e, m = jnp.asarray([0.0, -40.0]), jnp.asarray([1.0, -1.0])
+    for run in (numerics.logsumexp_weighted, jax.jit(numerics.logsumexp_weighted)):
+        assert float(run(e, m)) == pytest.approx(-math.exp(-40), rel=1e-5)
+        assert float(run(e, m * m)) == pytest.approx(math.exp(-40), rel=1e-5)
+        assert float(run(jnp.asarray([3.25]), jnp.ones(1))) == 3.25
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_log_matmul_exp(dtype):
     w = [[1.0, 0.5], [2.0, -0.25], [0.0, 1.0]]

@@ -33,8 +33,9 @@ EQUATIONS = {
     "log_matmul_exp": 16,
     "log_one_minus_softmax": 63,
     "log_sum_others": 50,
-    "log_softmax": 22,
-    "logsumexp_weighted": 24,
+    "log_softmax": 24,
+    "exprel": 28,
+    "logsumexp_weighted": 32,
     "log_erfc": 42,
     "log_ndtr": 50,
     "one_minus_softmax": 26,
@@ -97,6 +98,28 @@ def test_keeps_half_precision(name):
         shapes = [jax.ShapeDtypeStruct(x.shape, dtype) for x in arguments(name)]
         assert jax.eval_shape(getattr(numerics, name), *shapes).dtype == dtype
         assert jax.eval_shape(jax.grad(total(name)), *shapes).dtype == dtype
+
+
+@pytest.mark.parametrize("name", numerics.__all__)
+def test_float32_stays_float32_where_float64_is_enabled(name):
+    with jax.enable_x64(True):
+        x = [one.astype("float32") for one in arguments(name)]
+        jaxpr = str(jax.make_jaxpr(jax.hessian(total(name)))(*x))
+    assert "f64[3" not in jaxpr
+    assert "new_dtype=float64" not in jaxpr
+
+
+@pytest.mark.parametrize("name", ["softplus", "logsumexp", "log_softmax", "logsumexp_weighted", "log_sum_others"])
+def test_inside_shard_map(name):
+    mesh = jax.make_mesh((1,), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))
+    x = [jnp.stack([one, one]) for one in arguments(name)]
+    rows = jax.sharding.PartitionSpec("rows")
+
+    def loss(*x):
+        return jax.shard_map(jax.vmap(total(name)), mesh=mesh, in_specs=rows, out_specs=rows)(*x).sum()
+
+    gradient = jax.jit(jax.grad(loss))(*x)
+    assert np.allclose(gradient[0], jax.grad(total(name))(*arguments(name)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", numerics.__all__)

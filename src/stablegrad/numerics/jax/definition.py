@@ -109,6 +109,22 @@ def select(condition: jax.Array, x: Any, y: Any) -> jax.Array:
     return lax.select(condition, x, y)
 
 
+def at_least(x: jax.Array, bound: float) -> jax.Array:
+    """The larger of x and a number, NaN for NaN. (lax.max alone gives a Python number a dtype of its own.)"""
+    return lax.max(x, lax.full_like(x, bound))
+
+
+def at_most(x: jax.Array, bound: float) -> jax.Array:
+    """The smaller of x and a number, NaN for NaN."""
+    return lax.min(x, lax.full_like(x, bound))
+
+
+def within_range(x: jax.Array) -> jax.Array:
+    """x with its infinities replaced by the largest numbers of the dtype."""
+    largest = float(jnp.finfo(x.dtype).max)
+    return lax.clamp(lax.full_like(x, -largest, shape=()), x, lax.full_like(x, largest, shape=()))
+
+
 def spread(reduced: jax.Array, like: jax.Array, axes: Sequence[int]) -> jax.Array:
     """Broadcast the result of a reduction of `like` over `axes` back to the shape of `like`."""
     return lax.broadcast_in_dim(reduced, like.shape, [d for d in range(like.ndim) if d not in axes])

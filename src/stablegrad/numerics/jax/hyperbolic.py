@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from stablegrad.numerics.jax.definition import combined, derivative_of, elementwise, select
+from stablegrad.numerics.jax.definition import at_least, at_most, combined, derivative_of, elementwise, select
 from stablegrad.numerics.jax.exponentials import log1p
 
 __all__ = ["acosh", "asinh", "atanh"]
@@ -31,8 +31,8 @@ def _asinh_rule(primals, tangents):
 def _reciprocal_hypot(x: jax.Array) -> jax.Array:
     """1 / sqrt(1 + x**2), from the square of the smaller over the larger of 1 and |x|."""
     size = lax.abs(x)
-    larger = lax.max(size, 1.0)
-    ratio = lax.min(size, 1.0) / larger
+    larger = at_least(size, 1.0)
+    ratio = at_most(size, 1.0) / larger
     return 1 / (larger * lax.sqrt(1 + ratio * ratio))
 
 

@@ -5,7 +5,7 @@ import math
 import jax
 from jax import lax
 
-from stablegrad.numerics.jax.definition import combined, derivative_of, elementwise, select
+from stablegrad.numerics.jax.definition import at_least, combined, derivative_of, elementwise, select
 from stablegrad.numerics.jax.exponentials import log1p
 from stablegrad.numerics.jax.quotients import polynomial
 
@@ -125,9 +125,12 @@ def _hazard_rule(primals, tangents):
 @elementwise
 def _hazard_slope(x: jax.Array) -> jax.Array:
     """h (h - 2 x) of the hazard h: 2 in the limit, where the difference cancels."""
-    hazard, rest = _hazard(x), 1 - _defect(x)
-    excess = hazard - 2 * lax.max(x, -1e18)  # finite, for the hazard is 0 at -inf
-    return select(x < 0.5, hazard * excess, 4 * _smooth(x) / (rest * rest * (1 + 2.5 / x)))
+    # Far to the left the hazard is flushed to zero before its product with 2 x is.
+    root = lax.exp(-0.5 * (x * x))
+    excess = _hazard(x) - 2 * at_least(x, -1e18)
+    near = root * (excess * (2 / math.sqrt(math.pi)) / lax.erfc(x)) * root
+    rest = 1 - _defect(x)
+    return select(x < 0.5, near, 4 * _smooth(x) / (rest * rest * (1 + 2.5 / x)))
 
 
 @derivative_of(_hazard_slope)

@@ -9,7 +9,15 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from stablegrad.numerics.jax.definition import combined, derivative_of, elementwise, select
+from stablegrad.numerics.jax.definition import (
+    at_least,
+    at_most,
+    combined,
+    derivative_of,
+    elementwise,
+    select,
+    within_range,
+)
 from stablegrad.numerics.jax.exponentials import log1p
 
 __all__ = ["divide", "exprel", "log1prel"]
@@ -46,10 +54,12 @@ def exprel(x: jax.Array) -> jax.Array:
     >>> float(exprel(0.0)), float(jax.grad(exprel)(0.0))
     (1.0, 0.5)
     """
-    # exp(x) - 1 = h (h + 2), h = expm1(x / 2). Within 1e-20 of 0 the value is 1 to 1e-20.
-    x = select(lax.abs(x) < 1e-20, 1e-20, lax.min(x, _beyond_overflow(x)))
-    root = lax.expm1(0.5 * x)
-    return root / x * (root + 2)
+    # Far from 0, exp(x) - 1 = h (h + 2) with h = expm1(x / 2). Near 0 the error of expm1, up to 4 ulp, counts
+    # in full, as the condition number is 0 there: exp(x / 2) times the power series of sinh(x / 2) / (x / 2).
+    near = lax.exp(0.5 * x) * polynomial(x * x, _sinhc_series(x.dtype.name))
+    bounded = at_most(x, _beyond_overflow(x))
+    root = lax.expm1(0.5 * bounded)
+    return select(lax.abs(x) < 1, near, root / bounded * (root + 2))
 
 
 @derivative_of(exprel)
@@ -69,7 +79,7 @@ def log1prel(x: jax.Array) -> jax.Array:
     (1.0, -0.5)
     """
     x = select(lax.abs(x) < 1e-20, 1e-20, x)
-    return log1p(lax.min(x, jnp.finfo(x.dtype).max.astype(x.dtype))) / x
+    return log1p(within_range(x)) / x
 
 
 @derivative_of(log1prel)
@@ -90,13 +100,13 @@ def _exprel_moment_value(x: jax.Array, n: int) -> jax.Array:
     Far from 0 by the recurrence M_k = (exp(x) - k M_{k-1}) / x, which loses at most a factor 4 from
     |x| = n + 1 on; nearer as exp(x / 2) times the power series in x of the integral about t = 1/2.
     """
-    x = lax.min(x, _beyond_overflow(x))
-    scale = 0.5 * lax.max(x, 0.0)  # exp(scale) is taken out, for exp(x) overflows before the integral does
+    x = at_most(x, _beyond_overflow(x))
+    scale = 0.5 * at_least(x, 0.0)  # exp(scale) is taken out, for exp(x) overflows before the integral does
     top, bottom = lax.exp(x - scale), lax.exp(-scale)
     far = (top - bottom) / x
     for k in range(1, n + 1):
         far = (top - k * far) / x
-    near = lax.exp(0.5 * lax.min(x, 0.0)) * polynomial(x, _exprel_series(n, x.dtype.name))
+    near = lax.exp(0.5 * at_most(x, 0.0)) * polynomial(x, _exprel_series(n, x.dtype.name))
     return select(lax.abs(x) < n + 1, near, far) * lax.exp(scale)
 
 
@@ -111,13 +121,15 @@ def _exprel_moment_rule(n, primals, tangents):
 def _log1prel_moment_value(x: jax.Array, n: int) -> jax.Array:
     """The integral of t**n / (1 + x t)**(n + 1) over t from 0 to 1.
 
-    Far from 0 by the recurrence Q_k = (Q_{k-1} - 1 / (k (1 + x)**k)) / x; for -4/7 < x < 4/3 by the power
-    series in z = x / (2 + x), |z| < 2/5, where 1 + x t = (1 + z (2t - 1)) / (1 - z).
+    Far from 0 it is (log(1 + x) - w - w**2 / 2 - ... - w**n / n) / x**(n + 1) with w = x / (1 + x); for
+    -4/7 < x < 4/3 the power series in z = x / (2 + x), |z| < 2/5, where 1 + x t = (1 + z (2t - 1)) / (1 - z).
     """
-    largest = jnp.finfo(x.dtype).max.astype(x.dtype)
-    far = lax.clamp(-largest, log1p(x), largest) / x  # log 0 must not meet the infinity that outweighs it
-    for k in range(1, n + 1):
-        far = (far - 1 / (k * (1 + x) ** k)) / x
+    w = 1 - 1 / (1 + x)  # the rounding of 1 + x then cancels against its effect in the logarithm
+    powers = w * polynomial(w, tuple(1 / k for k in range(n, 0, -1)))
+    # There log(1 + x) has half the error of XLA's log1p; log 0 must not meet the infinity that outweighs it.
+    far = (within_range(lax.log(1 + x)) - powers) / x
+    for _ in range(n):
+        far = far * (1 / x)
     z = x / (2 + x)
     near = polynomial(z, _log1prel_series(n, x.dtype.name)) * (1 - z) ** (n + 1)
     return select(lax.abs(z) < 0.4, near, far)
@@ -142,6 +154,12 @@ def polynomial(x: jax.Array, coefficients: tuple[float, ...]) -> jax.Array:
     for coefficient in coefficients[1:]:
         value = value * x + coefficient
     return value
+
+
+@functools.cache
+def _sinhc_series(dtype: str) -> tuple[float, ...]:
+    """The power series of sinh(x / 2) / (x / 2) in x**2."""
+    return _series(lambda k: Fraction(1, 4**k * math.factorial(2 * k + 1)), 1, dtype)
 
 
 @functools.cache

@@ -7,12 +7,15 @@ from jax import lax
 from stablegrad.numerics.jax.definition import (
     Axis,
     along_axis,
+    at_most,
     combined,
     derivative_of,
     of_arrays,
     select,
     spread,
+    within_range,
 )
+from stablegrad.numerics.jax.exponentials import log1p
 from stablegrad.numerics.jax.quotients import divide
 from stablegrad.numerics.jax.softmaxes import maximum_and_rest, probabilities
 
@@ -53,15 +56,18 @@ def logsumexp_weighted(e: jax.Array, m: jax.Array, axis: Axis = None) -> jax.Arr
     >>> print(logsumexp_weighted(jnp.array([1000.0, 999.0, jnp.inf]), jnp.array([1.0, -1.0, 0.0])))
     999.5413
     """
-    shift, _, weighted = _weighted_terms(e, m, axis)
-    return shift + lax.log(lax.reduce_sum(weighted, axis))
+    peak, _, weighted, largest = _weighted_terms(e, m, axis)
+    # As in `maximum_and_rest`: the sum without 1, of which the c largest terms carry 1 / c each.
+    count = lax.reduce_sum(lax.convert_element_type(largest, e.dtype), axis)
+    rest = lax.reduce_sum(select(largest, weighted - spread(1 / count, e, axis), weighted), axis)
+    return peak + log1p(rest)
 
 
 @derivative_of(logsumexp_weighted)
 def _logsumexp_weighted_rule(axis, primals, tangents):
     e, m = primals
     value = logsumexp_weighted(e, m, axis)
-    _, exponentials, weighted = _weighted_terms(e, m, axis)
+    _, exponentials, weighted, _ = _weighted_terms(e, m, axis)
     total = spread(lax.reduce_sum(weighted, axis), e, axis)
     nothing = (total == 0) & (exponentials == 0)
     slope = divide(exponentials, select(nothing, 1.0, total))
@@ -74,21 +80,19 @@ def _logsumexp_weighted_rule(axis, primals, tangents):
 
 
 def _weighted_terms(e: jax.Array, m: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, ...]:
-    """A shift c, exp(e - c), and m exp(e - c), of which the largest is about 1; c counts as constant.
+    """c = max(e + log|m|), exp(e - c), m exp(e - c), and where the last is largest, about 1.
 
-    With c = max(e + log|m|) the largest exponent is -log|m|, between -88.72 and 87.34 in float32: its exponential
-    can underflow where m is huge, so m is multiplied by exp((e - c) / 2) twice. A single entry with m = 1 gives
-    c = e and a sum of exactly 1: the logarithm of a picked probability keeps its last digits.
+    c counts as constant; infinite, it is clamped in the difference. The largest exponent is -log|m|, between
+    -88.72 and 87.34 in float32: its exponential can underflow where m is huge, so m is multiplied by
+    exp((e - c) / 2) twice. A largest term with m = 1 is exactly 1: the logarithm of a sum near 1 keeps
+    its last digits.
     """
-    largest = jnp.finfo(e.dtype).max.astype(e.dtype)
-    magnitude = e + lax.log(lax.min(lax.abs(m), largest))
-    peak = lax.reduce_max(select(m == 0, -jnp.inf, magnitude), axis)
-    shift = lax.stop_gradient(lax.clamp(-largest, peak, largest))
-    exponent = e - spread(shift, e, axis)
-    half = lax.exp(0.5 * exponent)
-    exponentials = half * half
-    kept = select(m == 0, lax.min(half, 1.0), half)
-    return shift, exponentials, (m * kept) * kept
+    magnitude = select(m == 0, -jnp.inf, e + lax.log(lax.abs(within_range(m))))
+    peak = lax.reduce_max(magnitude, axis)
+    shift = lax.stop_gradient(within_range(peak))
+    half = lax.exp(0.5 * (e - spread(shift, e, axis)))
+    kept = select(m == 0, at_most(half, 1.0), half)
+    return peak, half * half, (m * kept) * kept, magnitude == spread(peak, e, axis)
 
 
 @of_arrays
@@ -124,8 +128,7 @@ def _log_matmul_exp_rule(primals, tangents):
 
 
 def _shifted_rows(e: jax.Array) -> tuple[jax.Array, jax.Array]:
-    largest = jnp.finfo(e.dtype).max.astype(e.dtype)
-    shift = lax.clamp(-largest, lax.stop_gradient(lax.reduce_max(e, (e.ndim - 1,))), largest)
+    shift = within_range(lax.stop_gradient(lax.reduce_max(e, (e.ndim - 1,))))
     shift = lax.expand_dims(shift, (e.ndim - 1,))
     return shift, lax.exp(e - shift)
 

@@ -6,7 +6,16 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from stablegrad.numerics.jax.definition import Axis, along_axis, combined, derivative_of, select, spread
+from stablegrad.numerics.jax.definition import (
+    Axis,
+    along_axis,
+    at_most,
+    combined,
+    derivative_of,
+    select,
+    spread,
+    within_range,
+)
 
 __all__ = ["log_softmax", "one_minus_softmax", "softmax"]
 
@@ -48,7 +57,7 @@ def log_softmax(x: jax.Array, axis: Axis = -1) -> jax.Array:
     maximum, shifted, rest = maximum_and_rest(x, axis)
     log_total = select(maximum == -jnp.inf, jnp.nan, lax.log1p(rest))
     # Next to an entry inf, finite ones are -inf: `shifted` times the largest number, 0 or an infinity.
-    stretch = select(maximum == jnp.inf, lax.full_like(maximum, _largest(x)), 1.0)
+    stretch = select(maximum == jnp.inf, _largest(x), lax.full_like(maximum, 1))
     return shifted * spread(stretch, x, axis) - spread(log_total, x, axis)
 
 
@@ -97,14 +106,14 @@ def maximum_and_rest(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, ..
     return maximum, shifted, lax.reduce_sum(terms, axis)
 
 
-def _largest(x: jax.Array) -> jax.Array:
-    return jnp.finfo(x.dtype).max.astype(x.dtype)
+def _largest(x: jax.Array) -> float:
+    return float(jnp.finfo(x.dtype).max)
 
 
 def _shifted(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
     """The maximum m and x - m, with infinities clamped so that no two of them are subtracted."""
-    maximum, largest = lax.reduce_max(x, axis), _largest(x)
-    return maximum, lax.min(x, largest) - spread(lax.clamp(-largest, maximum, largest), x, axis)
+    maximum = lax.reduce_max(x, axis)
+    return maximum, at_most(x, _largest(x)) - spread(within_range(maximum), x, axis)
 
 
 def _exponential_shares(x: jax.Array, axis: tuple[int, ...], of_nothing: float) -> jax.Array:
