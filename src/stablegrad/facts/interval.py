@@ -56,13 +56,18 @@ class Facts:
     def _bound(self, node: Node) -> Interval:
         rule = BOUNDS.get(node.op.name)
         if rule is None:
-            if node.dtype is not None and np.dtype(node.dtype).kind in "bu":
+            if _kind(node) in ("b", "u"):
                 return (0.0, math.inf)
             return EVERYTHING
         low, high = rule(node, [self._known[i] for i in node.inputs])
         if math.isnan(low) or math.isnan(high) or low > high:
             return EVERYTHING
         return low, high
+
+
+def _kind(node: Node) -> str:
+    """NumPy's letter for the kind of a dtype; "" for a type of the engine's own, such as random keys."""
+    return node.dtype.kind if isinstance(node.dtype, np.dtype) else ""
 
 
 def _exp(x: float) -> float:
@@ -196,7 +201,7 @@ def _move(node: Node, bounds: list[Interval]) -> Interval:
 def _value(node: Node, bounds: list[Interval]) -> Interval:
     if node.value is None or getattr(node.value, "size", 0) == 0 or node.value.size > CONSTANT_SIZE:
         return EVERYTHING
-    if not (is_float(node.dtype) or np.dtype(node.dtype).kind in "iub"):
+    if not is_float(node.dtype) and _kind(node) not in ("i", "u", "b"):
         return EVERYTHING
     try:
         array = np.asarray(node.value).astype(np.float64)

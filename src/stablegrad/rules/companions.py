@@ -129,6 +129,8 @@ class Companions:
 
     def _one_factor(self, terms: tuple[Term, ...], like: Node) -> Term:
         """A sum as one factor; 1 + exp(-x) as exp(-x) * (1 + exp(x)), so that both spellings share theirs."""
+        if all(t.coefficient < 0 for t in terms):
+            return self._one_factor(tuple(t.scaled(-ONE) for t in terms), like).scaled(-ONE)
         if len(terms) == 2:
             number, other = sorted(terms, key=lambda t: not t.is_number())
             if number.is_number() and not other.factors and other.exponent.parts:

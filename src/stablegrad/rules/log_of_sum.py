@@ -27,8 +27,16 @@ def write_sum(c: Companions, linear: Linear, like: Node) -> Node:
     return out
 
 
-def of_terms(c: Companions, node: Node, terms: tuple[Term, ...], times: Rational, rest: Linear) -> Written:
-    """times * log(sum of terms) + rest, as (new rest, node, coefficient of the node)."""
+def of_terms(
+    c: Companions,
+    node: Node,
+    terms: tuple[Term, ...],
+    times: Rational,
+    rest: Linear,
+    beside: list[tuple[Node, Rational]],
+) -> Written:
+    """times * log(sum of terms) + rest, as (new rest, node, coefficient of the node). `beside`: the logarithms that are
+    still to be written, with their coefficients."""
     inverse = inverse_hyperbolic(c, node, terms)
     if inverse is not None:
         piece, constant = inverse
@@ -38,6 +46,11 @@ def of_terms(c: Companions, node: Node, terms: tuple[Term, ...], times: Rational
     if any(t.factors for t in terms):
         return rest, weighted_terms(c, node, terms), times
     sizes = [rest.plus(_log_linear(t), times).size() for t in terms]
+    for k, term in enumerate(terms):
+        # log(e^z - 1) - log(e^z + 1) relative to e^z on both sides: log of tanh near 1 keeps its digits
+        if _is_difference(terms) and term.coefficient > 0 and term.exponent.parts:
+            if any(_holds(c, n, term.exponent) and k_n == -times for n, k_n in beside):
+                sizes[k] = -1
     best = min(range(len(terms)), key=lambda k: (sizes[k], not terms[k].is_number()))
     if len(terms) == 2:
         return _of_two(c, node, terms, times, rest, best, sizes)
@@ -48,6 +61,19 @@ def of_terms(c: Companions, node: Node, terms: tuple[Term, ...], times: Rational
         )
         return rest.plus(base, times), weighted_terms(c, node, shifted), times
     return rest, weighted_terms(c, node, terms), times
+
+
+def is_difference(c: Companions, node: Node) -> bool:
+    return _is_difference(c.terms_of(node) or ())
+
+
+def _is_difference(terms: tuple[Term, ...]) -> bool:
+    return len(terms) == 2 and len({t.coefficient > 0 for t in terms}) == 2
+
+
+def _holds(c: Companions, node: Node, exponent: Linear) -> bool:
+    """`node` stands for a sum in which exp(exponent) is a term."""
+    return any(t.exponent == exponent and not t.factors for t in c.terms_of(node) or ())
 
 
 def _log_of_plain(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node:

@@ -81,7 +81,7 @@ def write_linear(c: Companions, linear: Linear, like: Node) -> Node:
     logs = [p for p in linear.parts if p.op.name == "log"]
     rest = Linear({p: k for p, k in linear.parts.items() if p.op.name != "log"}, linear.constant, linear.logs)
     # Sums along axes first: they absorb whole parts (x - logsumexp(x)); then the others, which choose a base.
-    logs.sort(key=lambda p: (_kind(c, p.inputs[0]), p.order))
+    logs.sort(key=lambda p: (_kind(c, p.inputs[0]), not log_of_sum.is_difference(c, p.inputs[0]), p.order))
     while logs:
         part = logs.pop(0)
         rest, piece, times, absorbed = _write_one_log(c, part, linear.parts[part], rest, logs, linear, like)
@@ -110,7 +110,8 @@ def _write_one_log(
         return log_of_sum.along_axes(c, node, core, times, rest, logs, whole)
     terms = c.terms_of(node)
     if terms is not None:
-        rest, piece, times = log_of_sum.of_terms(c, node, terms, times, rest)
+        beside = [(p.inputs[0], whole.parts[p]) for p in logs]
+        rest, piece, times = log_of_sum.of_terms(c, node, terms, times, rest, beside)
         return rest, piece, times, set()
     if node.op.name == "abs" and (scaled := shifted(c, node.inputs[0])) is not None:
         mantissa, shift = scaled

@@ -30,7 +30,7 @@ def gains(c: Companions, node: Node) -> bool:
     terms = c.scaled(node).terms
     if len(terms) == 1 and not terms[0].exponent and list(terms[0].factors.values()) == [1]:
         (factor,) = terms[0].factors  # a number times a value: log(2 x)
-        if factor is not node:
+        if factor is not node and c.linear(node).parts.keys() == {factor}:
             return gains(c, factor)
     return not c.trivial(node) or c.terms_of(node) is not None or has_structure(c, node)
 

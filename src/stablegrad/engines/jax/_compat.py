@@ -145,3 +145,8 @@ def branch_for_any_platform(equation: jex.JaxprEqn) -> jex.ClosedJaxpr | None:
     if not platforms or None not in platforms or equation.effects:
         return None
     return equation.params["branches"][platforms.index(None)]
+
+
+def has_references(jaxpr: jex.Jaxpr) -> bool:
+    """True if some equation reads or writes a mutable array."""
+    return any("Ref" in type(v.aval).__name__ for e in jaxpr.eqns for v in (*e.invars, *e.outvars))

@@ -112,7 +112,7 @@ class _Needs:
             return
         self._seen[node] = limit
         if node.origin is not None and node.order <= limit:
-            frame, var = node.origin
+            frame, var = through_results(*node.origin, self.opened)
             self._open(frame)
             waiting.append((frame, var))
         else:
@@ -122,6 +122,17 @@ class _Needs:
         while frame.parent is not None:
             self.opened.add(frame)
             frame = frame.parent[0]
+
+
+def through_results(frame: Frame, var: Any, opened: set[Frame]) -> tuple[Frame, Any]:
+    """A value inside a body that is not opened, as the result of the body's equation, where it is one."""
+    while frame.parent is not None and frame not in opened and var in frame.jaxpr.outvars:
+        outer, index = frame.parent
+        result = outer.jaxpr.eqns[index].outvars[frame.jaxpr.outvars.index(var)]
+        if isinstance(result, jex.DropVar):
+            break
+        frame, var = outer, result
+    return frame, var
 
 
 def _frames(frame: Frame) -> list[Frame]:
@@ -222,7 +233,7 @@ class _Writer:
         if found is not None:
             return found
         if node.origin is not None and self._available(node):
-            atom = self._atom(*node.origin)
+            atom = self._atom(*through_results(*node.origin, self.needs.opened))
         elif node.op.name == "literal":
             atom = jex.Literal(node.value[()], _compat.abstract(node.value[()]))
         else:
@@ -231,7 +242,7 @@ class _Writer:
         return atom
 
     def _available(self, node: Node) -> bool:
-        frame, var = node.origin
+        frame, var = through_results(*node.origin, self.needs.opened)
         while True:
             if (frame, var) in self.atoms:
                 return True

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import jax.extend.core as jex
 
+from stablegrad.engines.jax import _compat
 from stablegrad.engines.jax.capture import Capture
 from stablegrad.engines.jax.emit import emit
 from stablegrad.engines.jax.regions import rewritten_bodies
@@ -38,13 +40,21 @@ def rewrite_program(
             f"stablegrad failed on this program and leaves it as it is; please report it: "
             f"{type(error).__name__}: {error}",
             CompilerFault,
-            stacklevel=4,
+            stacklevel=_users_level(),
         )
         return closed
 
 
 class CompilerFault(RuntimeWarning):
     """The compiler met a fault of its own; the user's program runs as it was written."""
+
+
+def _users_level() -> int:
+    """How many calls above the function that warns the user's own code stands."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((_compat.PACKAGE_ROOT, _compat.JAX_ROOT)):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 @contextlib.contextmanager
@@ -62,6 +72,8 @@ def _no_collection() -> Iterator[None]:
 def _rewritten(
     closed: jex.ClosedJaxpr, rewriter: Rewriter, on_capture: Callable[[Capture], None] | None
 ) -> jex.ClosedJaxpr:
+    if _compat.has_references(closed.jaxpr):
+        return closed  # reads and writes of a reference name its variable; such a program is left as it is
     capture = Capture(closed)
     if on_capture is not None:
         on_capture(capture)

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.extend.core as jex
+import jax.numpy as jnp
 import numpy as np
 
 from stablegrad.engines.jax import _compat
@@ -50,7 +51,7 @@ class Stabilized:
                     self._programs.clear()
                 self._programs[key] = found
         closed, tree = found
-        return jax.tree.unflatten(tree, run(closed, dynamic))
+        return jax.tree.unflatten(tree, [_as_array(leaf) for leaf in run(closed, dynamic)])
 
     def _traced(self, args: tuple, kwargs: dict[str, Any], dynamic: list, call: Any, key: Any) -> tuple:
         """Trace; where that fails because a Python number had to be concrete, hold the numbers fixed and try again."""
@@ -95,9 +96,10 @@ class Stabilized:
         open_args = tuple(a for k, a in enumerate(args) if k not in static)
         open_kwargs = {n: v for n, v in kwargs.items() if n not in self.static_argnames}
         leaves, tree = jax.tree.flatten((open_args, open_kwargs))
+        leaves = [leaf if isinstance(leaf, jax.Array) else _unwrapped(leaf) for leaf in leaves]
         traced = [k for k, leaf in enumerate(leaves) if is_array(leaf, numbers_traced)]
         chosen = set(traced)
-        fixed = tuple((k, leaf) for k, leaf in enumerate(leaves) if k not in chosen)
+        fixed = tuple((k, type(leaf), leaf) for k, leaf in enumerate(leaves) if k not in chosen)
         dynamic = [leaves[k] for k in traced]
         f = self.f
 
@@ -111,12 +113,13 @@ class Stabilized:
             positional = [held[k] if k in held else next(given) for k in range(count)]
             return f(*positional, **named, **dict(frozen_kwargs))
 
+        call = functools.wraps(f, updated=())(call) if hasattr(f, "__name__") else call
         key = (
             tree,
             tuple(_described(leaf) for leaf in dynamic),
             _hashable(fixed, "an argument that is no array"),
-            _hashable(frozen_args, "a static argument"),
-            _hashable(frozen_kwargs, "a static argument"),
+            _hashable(tuple((k, type(a), a) for k, a in frozen_args), "a static argument"),
+            _hashable(tuple((n, type(v), v) for n, v in frozen_kwargs), "a static argument"),
             _compat.trace_context(),
         )
         return dynamic, call, key
@@ -131,12 +134,26 @@ def _named(function: Any) -> Any:
 
 
 def is_array(leaf: Any, numbers_traced: bool = True) -> bool:
-    """True for what is traced: arrays, numbers, and objects that JAX takes for arrays."""
-    if isinstance(leaf, (bool, int, float, complex)):
+    """True for what is traced: arrays and floating numbers. Integers and truth values are held fixed: they count, index,
+    choose and give shapes. A counter that changes with each call is better passed as an array."""
+    if isinstance(leaf, (bool, int)):
+        return False
+    if isinstance(leaf, (float, complex)):
         return numbers_traced
     if isinstance(leaf, (np.ndarray, np.generic)):
         return leaf.dtype.kind not in "OSU"
-    return isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)) or hasattr(leaf, "__jax_array__")
+    return isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct))
+
+
+def _unwrapped(leaf: Any) -> Any:
+    """The array of an object that says how it becomes one."""
+    convert = getattr(leaf, "__jax_array__", None)
+    return leaf if convert is None else convert()
+
+
+def _as_array(leaf: Any) -> Any:
+    """A result that is an argument or a number comes out as an array, as every other."""
+    return leaf if isinstance(leaf, jax.Array) else jnp.asarray(leaf)
 
 
 def _described(leaf: Any) -> Any:
@@ -157,6 +174,8 @@ def _trace(call: Callable[[list], Any], dynamic: list) -> tuple[jex.ClosedJaxpr,
     def flat(*values: Any) -> Any:
         return call(list(values))
 
+    if hasattr(call, "__wrapped__"):
+        flat = functools.wraps(call.__wrapped__, updated=())(flat)  # JAX's errors name the user's function
     closed, shape = jax.make_jaxpr(flat, return_shape=True)(*dynamic)
     return closed, jax.tree.structure(shape)
 
