@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from stablegrad.graph.printing import expression
 from stablegrad.rules import RULES, Companions
 from stablegrad.rules.branches import Branches
 from stablegrad.rules.div import softmax_of_rewritten_sum
+from stablegrad.rules.fused import Fusion
 
 
 @dataclass
@@ -29,6 +31,7 @@ class Rewriting:
 def rewrite(graph: Graph, roots: Iterable[Node], disabled: frozenset[str] = frozenset()) -> Rewriting:
     """Ask the rules about every captured node that the roots need. Each node is asked once."""
     companions = Companions(graph, Facts())
+    roots = list(roots)
     result = Rewriting()
     seen: set[Node] = set()
     waiting = sorted(set(roots), key=lambda n: n.order)
@@ -52,7 +55,37 @@ def rewrite(graph: Graph, roots: Iterable[Node], disabled: frozenset[str] = froz
         _revisit_softmax(companions, result, seen)
     if "untaken_branch" not in disabled:
         _guard_branches(companions, result, seen)
+    if "cross_entropy" not in disabled:
+        _fuse(companions, result, roots)
     return result
+
+
+def _fuse(companions: Companions, result: Rewriting, roots: Iterable[Node]) -> None:
+    """Last walk: cross entropies in the rewritten program become one function each."""
+    if not any(replacement.op.name in ("times_log", "log_softmax") for _, _, replacement, _ in result.records):
+        return
+
+    def resolve(node: Node) -> Node:
+        while node in result.replaced:
+            node = result.replaced[node]
+        return node
+
+    users: Counter[Node] = Counter()
+    needed: set[Node] = set()
+    waiting = [resolve(n) for n in roots]
+    while waiting:
+        node = waiting.pop()
+        if node not in needed:
+            needed.add(node)
+            below = [resolve(i) for i in node.inputs]
+            users.update(below)
+            waiting.extend(below)
+    fusion = Fusion(companions, resolve, users)
+    for node in sorted((n for n in needed if n.op.name in ("reduce_sum", "add") and n.origin), key=lambda n: n.order):
+        found = fusion.fuse(node)
+        if found is not None and not _reaches(found.node, node, result.replaced):
+            result.replaced[node] = found.node
+            result.records.append(("cross_entropy", node, found.node, found.reason))
 
 
 def _revisit_softmax(companions: Companions, result: Rewriting, needed: set[Node]) -> None:
@@ -84,7 +117,9 @@ def _guard_branches(companions: Companions, result: Rewriting, needed: set[Node]
             result.records.append(("untaken_branch", node, guarded, BRANCH_REASON))
 
 
-SECOND_WALK = frozenset({"untaken_branch", softmax_of_rewritten_sum.__name__})  # rules asked after all the others
+SECOND_WALK = frozenset(
+    {"untaken_branch", "cross_entropy", softmax_of_rewritten_sum.__name__}
+)  # rules asked after all the others
 BRANCH_REASON = "the branch that is not taken has an infinite slope; it is evaluated at a harmless value there"
 
 
