@@ -97,15 +97,15 @@ ORDINARY = {
     "over value_and_grad": (lambda S: S(jax.value_and_grad(cross_entropy)), X),
     "over jit of value_and_grad": (lambda S: S(jax.jit(jax.value_and_grad(cross_entropy))), X),
     "between": (lambda S: jax.jit(S(jax.grad(S(cross_entropy)))), X),
-    "jvp": (lambda S: lambda x: jax.jvp(S(log_softmax), (x,), (x,)), X),
-    "jacfwd": (lambda S: jax.jacfwd(S(cross_entropy)), X),
-    "jacrev": (lambda S: jax.jacrev(S(log_softmax)), X[0]),
-    "over jacfwd": (lambda S: S(jax.jacfwd(log_softmax)), X[0]),
-    "hessian": (lambda S: jax.hessian(S(cross_entropy)), X),
-    "over hessian": (lambda S: S(jax.hessian(cross_entropy)), X[:2, :3]),
+    "jvp": (lambda S: jax.jit(lambda x: jax.jvp(S(log_softmax), (x,), (x,))), X),
+    "jacfwd": (lambda S: jax.jit(jax.jacfwd(S(cross_entropy))), X),
+    "jacrev": (lambda S: jax.jit(jax.jacrev(S(log_softmax))), X[0]),
+    "over jacfwd": (lambda S: jax.jit(S(jax.jacfwd(log_softmax))), X[0]),
+    "hessian": (lambda S: jax.jit(jax.hessian(S(cross_entropy))), X),
+    "over hessian": (lambda S: jax.jit(S(jax.hessian(cross_entropy))), X[:2, :3]),
     "linearize": (lambda S: lambda x: jax.linearize(S(cross_entropy), x)[1](x), X),
     "vjp": (lambda S: lambda x: jax.vjp(S(cross_entropy), x)[1](1.0), X),
-    "product with the hessian": (lambda S: lambda x: jax.jvp(jax.grad(S(cross_entropy)), (x,), (x,)), X),
+    "product with the hessian": (lambda S: jax.jit(lambda x: jax.jvp(jax.grad(S(cross_entropy)), (x,), (x,))), X),
     "of two arguments": (lambda S: jax.grad(S(lambda a, b: cross_entropy(a * b)), argnums=(0, 1)), X, 2.0),
     "with an auxiliary result": (lambda S: jax.grad(S(lambda x: (cross_entropy(x), x)), has_aux=True), X),
     # jit, vmap, checkpoint
@@ -113,8 +113,8 @@ ORDINARY = {
     "over jit": (lambda S: S(jax.jit(log_softmax)), X),
     "vmap": (lambda S: jax.vmap(S(cross_entropy)), TWO),
     "over vmap": (lambda S: S(jax.vmap(cross_entropy)), TWO),
-    "vmap of grad": (lambda S: jax.vmap(jax.grad(S(cross_entropy))), TWO),
-    "over vmap of grad": (lambda S: S(jax.vmap(jax.grad(cross_entropy))), TWO),
+    "vmap of grad": (lambda S: jax.jit(jax.vmap(jax.grad(S(cross_entropy)))), TWO),
+    "over vmap of grad": (lambda S: jax.jit(S(jax.vmap(jax.grad(cross_entropy)))), TWO),
     "vmap along other axes": (lambda S: jax.vmap(S(log_softmax), in_axes=1, out_axes=-1), X),
     "checkpoint around": (lambda S: jax.grad(jax.checkpoint(S(cross_entropy))), X),
     "checkpoint inside": (lambda S: jax.grad(S(jax.checkpoint(cross_entropy))), X),
@@ -217,7 +217,8 @@ def test_plain_and_stabilized_agree(name):
 @pytest.mark.parametrize("dtype, tolerance", [(jnp.float16, 3e-3), (jnp.bfloat16, 3e-2)])
 @pytest.mark.parametrize("function", [log_softmax, jax.grad(cross_entropy)], ids=["value", "grad"])
 def test_plain_and_stabilized_agree_in_narrow_types(function, dtype, tolerance):
-    alike(stabilize(function)(X.astype(dtype)), function(X.astype(dtype)), tolerance)
+    narrow = X.astype(dtype)
+    alike(jax.jit(stabilize(function))(narrow), jax.jit(function)(narrow), tolerance)
 
 
 def test_shapes_are_found_without_values():
@@ -264,10 +265,10 @@ EXTREME = {
     "jvp": (lambda S: lambda x: jax.jvp(S(log_softmax), (x,), (V,)), (GAP,), (VALUE, JACOBIAN @ V)),
     "over jvp": (lambda S: S(lambda x: jax.jvp(log_softmax, (x,), (V,))), (GAP,), (VALUE, JACOBIAN @ V)),
     "jacfwd": (lambda S: jax.jacfwd(S(log_softmax)), (GAP,), JACOBIAN),
-    "jacrev": (lambda S: jax.jacrev(S(log_softmax)), (GAP,), JACOBIAN),
-    "hessian": (lambda S: jax.hessian(S(first)), (GAP,), HESSIAN),
-    "jacrev of jacfwd": (lambda S: jax.jacrev(jax.jacfwd(S(first))), (GAP,), HESSIAN),
-    "jacfwd of jacrev": (lambda S: jax.jacfwd(jax.jacrev(S(first))), (GAP,), HESSIAN),
+    "jacrev": (lambda S: jax.jit(jax.jacrev(S(log_softmax))), (GAP,), JACOBIAN),
+    "hessian": (lambda S: jax.jit(jax.hessian(S(first))), (GAP,), HESSIAN),
+    "jacrev of jacfwd": (lambda S: jax.jit(jax.jacrev(jax.jacfwd(S(first)))), (GAP,), HESSIAN),
+    "jacfwd of jacrev": (lambda S: jax.jit(jax.jacfwd(jax.jacrev(S(first)))), (GAP,), HESSIAN),
     "vmap": (lambda S: jax.vmap(S(log_softmax)), (ROWS,), np.stack([VALUE, VALUE[::-1]])),
     "over vmap": (lambda S: S(jax.vmap(log_softmax)), (ROWS,), np.stack([VALUE, VALUE[::-1]])),
     "vmap of grad": (lambda S: jax.vmap(jax.grad(S(first))), (ROWS,), np.stack([GRADIENT, 0 * GRADIENT])),
@@ -277,9 +278,10 @@ EXTREME = {
     "checkpoint inside": (lambda S: jax.grad(S(jax.checkpoint(first))), (GAP,), GRADIENT),
     "linearize": (lambda S: lambda x: jax.linearize(S(log_softmax), x)[1](V), (GAP,), JACOBIAN @ V),
     "vjp": (lambda S: lambda x: jax.vjp(S(log_softmax), x)[1](V)[0], (GAP,), V @ JACOBIAN),
-    "product with the hessian": (lambda S: lambda x: jax.jvp(jax.grad(S(first)), (x,), (V,))[1], (GAP,), HESSIAN @ V),
+    "product with the hessian": (
+        lambda S: jax.jit(lambda x: jax.jvp(jax.grad(S(first)), (x,), (V,))[1]), (GAP,), HESSIAN @ V),
     "reverse of the product": (
-        lambda S: jax.grad(lambda x: jax.grad(S(first))(x) @ V), (GAP,), HESSIAN @ V),
+        lambda S: jax.jit(jax.grad(lambda x: jax.grad(S(first))(x) @ V)), (GAP,), HESSIAN @ V),
     "inside scan": (lambda S: scanned(S), (ROWS,), VALUE + VALUE[::-1]),
     "over scan": (lambda S: S(scanned(plain)), (ROWS,), VALUE + VALUE[::-1]),
     "grad inside scan": (
