@@ -166,15 +166,20 @@ EDGES = {
 def test_edges(name, dtype):
     function = along_rows(name)
     rounding = 1e-7 if name == "log_softmax" else 0
-    modes = [jax.jit(lambda x: (function(x), jax.jacrev(function)(x), jax.jacfwd(function)(x)))]
-    modes += [lambda x: (function(x),)]
     with in_dtype(dtype):
-        for x, value, jacobian in EDGES[name]:
-            for mode in modes:
-                got, *slopes = mode(jnp.asarray(x, dtype))
-                assert np.allclose(got, value, rtol=rounding, atol=0, equal_nan=True), (x, got)
-                for slope in slopes:
-                    assert jacobian is None or same(slope, jacobian), (x, slope)
+        for width in {len(x) for x, _, _ in EDGES[name]}:
+            rows = [row for row in EDGES[name] if len(row[0]) == width]
+            x = jnp.asarray([row[0] for row in rows], dtype)
+            modes = {"value": function, "reverse": jax.jacrev(function), "forward": jax.jacfwd(function)}
+            results = jax.jit(lambda x, modes=modes: {m: jax.vmap(one)(x) for m, one in modes.items()})(x)
+            results["eager"] = jax.vmap(function)(x)
+            results = jax.tree.map(np.asarray, results)
+            for k, (point, value, jacobian) in enumerate(rows):
+                for mode, got in results.items():
+                    if mode in ("value", "eager"):
+                        assert np.allclose(got[k], value, rtol=rounding, atol=0, equal_nan=True), (point, got[k])
+                    else:
+                        assert jacobian is None or same(got[k], jacobian), (point, mode, got[k])
 
 
 def test_a_confident_prediction_among_many():
@@ -220,7 +225,7 @@ def test_axes():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("name", TRUTH)
+@pytest.mark.parametrize("name", ["logsumexp", "log_softmax"])
 def test_half_precision_is_rounded_once(name, dtype):
     x = jnp.asarray(ROWS[1], dtype)
     function = along_rows(name)

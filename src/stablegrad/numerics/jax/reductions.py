@@ -1,5 +1,7 @@
 """Logarithms of sums of exponentials along axes."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -17,7 +19,7 @@ from stablegrad.numerics.jax.definition import (
 )
 from stablegrad.numerics.jax.exponentials import log1p
 from stablegrad.numerics.jax.quotients import divide
-from stablegrad.numerics.jax.softmaxes import maximum_and_rest, probabilities
+from stablegrad.numerics.jax.softmaxes import centred, log_total, probabilities_and_complements, sums
 
 __all__ = ["log_matmul_exp", "logsumexp", "logsumexp_weighted"]
 
@@ -34,15 +36,42 @@ def logsumexp(x: jax.Array, axis: Axis = None) -> jax.Array:
     >>> print(f"{logsumexp(x, 0):.4e}")
     2.0612e-09
     """
-    maximum, _, rest = maximum_and_rest(x, axis)
-    return maximum + lax.log1p(rest)
+    return _with_probabilities(x, axis)[0]
 
 
 @derivative_of(logsumexp)
 def _logsumexp_rule(axis, primals, tangents):
     (x,) = primals
-    value = logsumexp(x, axis)
-    return value, combined(value, (tangents[0], lambda dx: lax.reduce_sum(probabilities(x, axis) * dx, axis)))
+    value, p = _with_probabilities_of(x, axis)
+    return value, combined(value, (tangents[0], lambda dx: lax.reduce_sum(p * dx, axis)))
+
+
+def _with_probabilities(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+    """logsumexp, and the softmax, but 0 where all entries are -inf."""
+    largest = float(jnp.finfo(x.dtype).max)
+    maximum = lax.reduce_max(x, axis)
+    exponentials = lax.exp(at_most(x, largest) - spread(within_range(maximum), x, axis))
+    share, others = sums(exponentials, axis)
+    nothing = maximum == -jnp.inf
+    value = select(nothing, -jnp.inf, maximum + log_total(share, others))
+    return value, exponentials * spread(select(nothing, 0.0, share * (2 / 3)), x, axis)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _with_probabilities_core(x, axis):
+    return _with_probabilities(x, axis)
+
+
+@_with_probabilities_core.defjvp
+def _with_probabilities_rule(axis, primals, tangents):
+    (x,), (dx,) = primals, tangents
+    value, p = _with_probabilities_of(x, axis)
+    _, q = probabilities_and_complements(x, axis)
+    slope = select(p == 0, 0.0, p * centred(p, q, dx, axis))  # without entries nothing depends on them
+    return (value, p), (lax.reduce_sum(p * dx, axis), slope)
+
+
+_with_probabilities_of = jax.jit(_with_probabilities_core, static_argnums=1, inline=True)
 
 
 @along_axis
@@ -57,7 +86,7 @@ def logsumexp_weighted(e: jax.Array, m: jax.Array, axis: Axis = None) -> jax.Arr
     999.5413
     """
     peak, _, weighted, largest = _weighted_terms(e, m, axis)
-    # As in `maximum_and_rest`: the sum without 1, of which the c largest terms carry 1 / c each.
+    # The sum without 1, of which the c largest terms carry 1 / c each.
     count = lax.reduce_sum(lax.convert_element_type(largest, e.dtype), axis)
     rest = lax.reduce_sum(select(largest, weighted - spread(1 / count, e, axis), weighted), axis)
     return peak + log1p(rest)

@@ -1,4 +1,11 @@
-"""Softmax and its companions: every 1 - p is computed as the sum of the other terms, never by subtraction."""
+"""Softmax and its companions: every 1 - p is computed as the sum of the other terms, never by subtraction.
+
+Written for XLA as much as for the reader. On the CPU XLA hands sums and maxima along an axis, and the arithmetic next
+to them, to a library of vectorised loops, as long as nothing there is a conditional or has a second reader. The rest
+becomes loops of its own, each an array stored and some 20 ms of compile time. Hence here: conditions on rows by
+arithmetic, an `optimization_barrier` where XLA would otherwise share (and therefore store) what is quicker taken
+twice, and different constants where equal ones would become one stored array.
+"""
 
 import functools
 
@@ -6,16 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from stablegrad.numerics.jax.definition import (
-    Axis,
-    along_axis,
-    at_most,
-    combined,
-    derivative_of,
-    select,
-    spread,
-    within_range,
-)
+from stablegrad.numerics.jax.definition import Axis, along_axis, at_most, combined, derivative_of, select, spread
 
 __all__ = ["log_softmax", "one_minus_softmax", "softmax"]
 
@@ -30,14 +28,15 @@ def softmax(x: jax.Array, axis: Axis = -1) -> jax.Array:
     >>> [float(p) for p in softmax(jax.numpy.array([1000.0, 1000.0, -jax.numpy.inf]))]
     [0.5, 0.5, 0.0]
     """
-    return _exponential_shares(x, axis, jnp.nan)
+    exponentials = powers(x, axis)
+    return exponentials * spread(1 / lax.reduce_sum(exponentials, axis), x, axis)
 
 
 @derivative_of(softmax)
 def _softmax_rule(axis, primals, tangents):
     (x,) = primals
-    p, q = _probabilities_and_complements(x, axis, jnp.nan)
-    return p, combined(x, (tangents[0], lambda dx: p * _centred(p, q, dx, axis)))
+    p, q = probabilities_and_complements(x, axis)
+    return p, combined(x, (tangents[0], lambda dx: p * centred(p, q, dx, axis)))
 
 
 @along_axis
@@ -54,22 +53,14 @@ def log_softmax(x: jax.Array, axis: Axis = -1) -> jax.Array:
     >>> print(f"{-log_softmax(x)[0]:.4e} {jax.grad(lambda x: log_softmax(x)[0])(x)[0]:.4e}")
     9.3576e-14 9.3576e-14
     """
-    maximum, shifted, rest = maximum_and_rest(x, axis)
-    log_total = select(maximum == -jnp.inf, jnp.nan, lax.log1p(rest))
-    # Next to an entry inf, finite ones are -inf: `shifted` times the largest number, 0 or an infinity.
-    stretch = select(maximum == jnp.inf, _largest(x), lax.full_like(maximum, 1))
-    return shifted * spread(stretch, x, axis) - spread(log_total, x, axis)
+    return _with_factors(x, axis)[0]
 
 
 @derivative_of(log_softmax)
 def _log_softmax_rule(axis, primals, tangents):
     (x,) = primals
-
-    def linear(dx):
-        p, q = _probabilities_and_complements(x, axis, jnp.nan)
-        return _centred(p, q, dx, axis)
-
-    return log_softmax(x, axis), combined(x, (tangents[0], linear))
+    value, *factors = _with_factors_of(x, axis)
+    return value, combined(x, (tangents[0], lambda dx: _less_the_mean(dx, *factors, axis)))
 
 
 @along_axis
@@ -81,87 +72,105 @@ def one_minus_softmax(x: jax.Array, axis: Axis = -1) -> jax.Array:
     >>> print(f"{one_minus_softmax(jax.numpy.array([30.0, 0.0]))[0]:.4e}")
     9.3576e-14
     """
-    return _shares(x, axis, jnp.nan)[1]
+    return _shares(x, axis)[1]
 
 
 @derivative_of(one_minus_softmax)
 def _one_minus_softmax_rule(axis, primals, tangents):
     (x,) = primals
-    p, q = _probabilities_and_complements(x, axis, jnp.nan)
-    return q, combined(x, (tangents[0], lambda dx: -(p * _centred(p, q, dx, axis))))
+    p, q = probabilities_and_complements(x, axis)
+    return q, combined(x, (tangents[0], lambda dx: -(p * centred(p, q, dx, axis))))
 
 
-def maximum_and_rest(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, ...]:
-    """The maximum m, x - m (0 where x == m, also if m is inf), and R = sum(exp(x - m)) - 1.
+def powers(x: jax.Array, axis: tuple[int, ...]) -> jax.Array:
+    """exp(x - maximum), 1 at entries inf; NaN where all are -inf."""
+    largest = float(jnp.finfo(x.dtype).max)
+    return lax.exp(at_most(x, largest) - spread(at_most(lax.reduce_max(x, axis), largest), x, axis))
 
-    R is summed without one maximal entry rather than reduced by 1, so that a small R keeps its digits: each of
-    the c maximal entries stands in the sum with (c - 1) / c, which is exactly 0 if there is one. (On XLA's CPU
-    compiler, two sums that do not depend on each other become one slow loop, and so do conditionals on whole
-    arrays next to an exponential; hence the count goes into the terms, and infinities are clamped away.)
+
+def sums(exponentials: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+    """3/2 of the largest probability (from 1 on, one entry outweighs the others twice), and the sum without the ones.
+
+    `exponentials` are `powers`. One is their largest, so that where it occurs once, the second sum is the first less
+    1, but keeps the digits of a small one.
     """
-    maximum, shifted = _shifted(x, axis)
-    tie = shifted == 0
-    count = lax.reduce_sum(lax.convert_element_type(tie, x.dtype), axis)
-    terms = select(tie, spread((count - 1) / count, x, axis), lax.exp(shifted))
-    return maximum, shifted, lax.reduce_sum(terms, axis)
+    share = lax.optimization_barrier(1.5 / lax.reduce_sum(exponentials, axis))
+    return share, lax.reduce_sum(exponentials - lax.floor(exponentials), axis)
 
 
-def _largest(x: jax.Array) -> float:
-    return float(jnp.finfo(x.dtype).max)
+def log_total(share: jax.Array, others: jax.Array) -> jax.Array:
+    """log(sum(powers)), from `sums`."""
+    confident = lax.floor(share)  # 1 or 0
+    return lax.log1p(others * confident + (1 - confident) * (3 / share * 0.5 - 1))
 
 
-def _shifted(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
-    """The maximum m and x - m, with infinities clamped so that no two of them are subtracted."""
-    maximum = lax.reduce_max(x, axis)
-    return maximum, at_most(x, _largest(x)) - spread(within_range(maximum), x, axis)
+def factors(share: jax.Array, others: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Two numbers whose sum is the largest probability, the first 1 or 0: 1 and minus the rest where it is near 1."""
+    confident = share > 1.0001
+    share = share * (2 / 3)
+    return select(confident, 1.0, lax.full_like(share, 0)), select(confident, -others * share, share)
 
 
-def _exponential_shares(x: jax.Array, axis: tuple[int, ...], of_nothing: float) -> jax.Array:
-    exponentials = lax.exp(_shifted(x, axis)[1])
-    total = lax.reduce_sum(exponentials, axis)
-    return exponentials * spread(select(total == 0, of_nothing, 1 / total), x, axis)
+def _with_factors(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, ...]:
+    """log_softmax; and e, a, b (the latter two without `axis`), such that e * (a + b) is softmax."""
+    exponentials = powers(x, axis)
+    share, others = sums(exponentials, axis)
+    maximum = spread(lax.reduce_max(lax.optimization_barrier(x), axis), x, axis)
+    value = select(x == maximum, 0.0, x - maximum) - spread(log_total(share, others), x, axis)
+    return value, exponentials, *factors(share, others)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _probabilities_core(x, axis):
-    return _exponential_shares(x, axis, 0.0)
+def _with_factors_core(x, axis):
+    return _with_factors(x, axis)
 
 
-@_probabilities_core.defjvp
-def _probabilities_rule(axis, primals, tangents):
+@_with_factors_core.defjvp
+def _with_factors_rule(axis, primals, tangents):
+    # The derivative of the probability is put into the exponentials, whole.
     (x,), (dx,) = primals, tangents
-    p, q = _probabilities_and_complements(x, axis, 0.0)
-    return p, p * _centred(p, q, dx, axis)
+    value, exponentials, a, b = _with_factors_of(x, axis)
+    p, q = probabilities_and_complements(x, axis)
+    nothing = lax.full_like(a, 0)
+    slope = _less_the_mean(dx, exponentials, a, b, axis)
+    return (value, exponentials, a, b), (slope, exponentials * centred(p, q, dx, axis), nothing, nothing)
 
 
-probabilities = jax.jit(_probabilities_core, static_argnums=1, inline=True)
-"""The softmax, but 0 where all entries are -inf."""
+_with_factors_of = jax.jit(_with_factors_core, static_argnums=1, inline=True)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
-def _shares_core(x, axis, of_nothing):
-    return _shares(x, axis, of_nothing)
+def _less_the_mean(dx, exponentials, a, b, axis):
+    """dx - sum(p dx), p = e (a + b). Transposed: (g - e a sum(g)) - e b sum(g), exact in g for a one-hot g."""
+    total = lax.reduce_sum(exponentials * dx, axis)
+    return dx - spread(a * total, dx, axis) - spread(b * total, dx, axis)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _shares_core(x, axis):
+    return _shares(x, axis)
 
 
 @_shares_core.defjvp
-def _shares_rule(axis, of_nothing, primals, tangents):
+def _shares_rule(axis, primals, tangents):
     (x,), (dx,) = primals, tangents
-    p, q = _probabilities_and_complements(x, axis, of_nothing)
-    dp = p * _centred(p, q, dx, axis)
+    p, q = probabilities_and_complements(x, axis)
+    dp = p * centred(p, q, dx, axis)
     return (p, q), (dp, -dp)
 
 
-_probabilities_and_complements = jax.jit(_shares_core, static_argnums=(1, 2), inline=True)
+probabilities_and_complements = jax.jit(_shares_core, static_argnums=1, inline=True)
+"""softmax(x) and 1 - softmax(x)."""
 
 
-def _shares(x: jax.Array, axis: tuple[int, ...], of_nothing: float) -> tuple[jax.Array, jax.Array]:
-    maximum, shifted, rest = maximum_and_rest(x, axis)
-    share = spread(select(maximum == -jnp.inf, of_nothing, 1 / (1 + rest)), x, axis)
-    exponentials = lax.exp(shifted)
+def _shares(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+    exponentials = powers(x, axis)
+    share, others = sums(exponentials, axis)
+    rest = select(share > 1.0001, others, 1.5 / share - 1)
+    share = spread(share * (2 / 3), x, axis)
     return exponentials * share, (spread(rest, x, axis) + (1 - exponentials)) * share
 
 
-def _centred(p: jax.Array, q: jax.Array, dx: jax.Array, axis: tuple[int, ...]) -> jax.Array:
+def centred(p: jax.Array, q: jax.Array, dx: jax.Array, axis: tuple[int, ...]) -> jax.Array:
     """dx_i - sum(p dx), with 1 - p_i taken from q: transposed, an exact 1 - p for a one-hot cotangent."""
     weighted = p * dx
     return q * dx - (spread(lax.reduce_sum(weighted, axis), dx, axis) - weighted)
