@@ -60,7 +60,7 @@ class Facts:
                 return (0.0, math.inf)
             return EVERYTHING
         low, high = rule(node, [self._known[i] for i in node.inputs])
-        if math.isnan(low) or math.isnan(high) or low > high:
+        if math.isnan(low) or math.isnan(high) or low > high or _wraps(node, low, high):
             return EVERYTHING
         return low, high
 
@@ -68,6 +68,14 @@ class Facts:
 def _kind(node: Node) -> str:
     """NumPy's letter for the kind of a dtype; "" for a type of the engine's own, such as random keys."""
     return node.dtype.kind if isinstance(node.dtype, np.dtype) else ""
+
+
+def _wraps(node: Node, low: float, high: float) -> bool:
+    """Whole numbers beyond the range of their dtype come out as others."""
+    if _kind(node) not in ("i", "u"):
+        return False
+    limits = np.iinfo(node.dtype)
+    return low < limits.min or high > limits.max
 
 
 def _exp(x: float) -> float:
@@ -107,10 +115,16 @@ def _div(node: Node, bounds: list[Interval]) -> Interval:
 
 
 def _sums(whole: Node, part: Node) -> bool:
-    """whole is the sum of `part` along some axes, laid back."""
-    if whole.op.name == "arrange":
-        whole = whole.inputs[0]
-    return whole.op.name == "reduce_sum" and whole.inputs[0] is part
+    """whole is the sum of `part` along some axes, laid back where it was."""
+    if whole.op.name != "arrange":
+        return False
+    total, dims = whole.inputs[0], whole.params
+    if total.op.name == "reshape" and total.inputs[0].op.name == "reduce_sum":
+        total = total.inputs[0]  # without its unit axes
+    if total.op.name != "reduce_sum" or total.inputs[0] is not part:
+        return False
+    kept = [k for k in range(len(part.shape)) if k not in total.params[0]]
+    return dims == tuple(kept) or dims == tuple(k for k in kept if part.shape[k] != 1)
 
 
 def _even_power(n: int, bound: Interval) -> Interval:
@@ -173,9 +187,31 @@ def _reduced(node: Node) -> int:
 
 def _reduce_prod(node: Node, bounds: list[Interval]) -> Interval:
     a, b = bounds[0]
+    if not _reduced(node):
+        return (1.0, 1.0)
     if a >= 0:
         return (0.0 if a < 1 else a), (1.0 if b <= 1 else math.inf)
     return EVERYTHING
+
+
+def _extremum(node: Node, bounds: list[Interval]) -> Interval:
+    return bounds[0] if _reduced(node) else EVERYTHING  # the largest of nothing is -inf
+
+
+def _cast(node: Node, bounds: list[Interval]) -> Interval:
+    """A float takes the number itself; a whole number cuts off the fraction; a truth value is 0 or 1."""
+    a, b = bounds[0]
+    if is_float(node.dtype):
+        return a, b
+    if _kind(node) == "b":
+        return (0.0, 1.0)
+    return (math.trunc(a) if math.isfinite(a) else a), (math.trunc(b) if math.isfinite(b) else b)
+
+
+def _clamp(node: Node, bounds: list[Interval]) -> Interval:
+    """min(max(x, low), high)."""
+    (low, low_top), (a, b), (high, high_top) = bounds
+    return min(max(a, low), high), min(max(b, low_top), high_top)
 
 
 def _monotone(f: Callable[[float], float]) -> Callable[[Node, list[Interval]], Interval]:
@@ -254,8 +290,8 @@ BOUNDS: dict[str, Callable[[Node, list[Interval]], Interval]] = {
     "exp": _monotone(_exp),
     "exp2": _monotone(lambda x: _exp(x * math.log(2))),
     "log": _monotone(_log),
-    "log1p": _monotone(lambda x: _log(1 + x)),
-    "expm1": _monotone(lambda x: _exp(x) - 1),
+    "log1p": _monotone(lambda x: math.log1p(x) if x > -1 else -math.inf),
+    "expm1": _monotone(lambda x: math.expm1(x) if x < 700 else _exp(x)),
     "sqrt": _monotone(lambda x: math.sqrt(max(x, 0.0))),
     "rsqrt": _always(0.0, math.inf),
     "tanh": _monotone(math.tanh),
@@ -280,16 +316,13 @@ BOUNDS: dict[str, Callable[[Node, list[Interval]], Interval]] = {
     "max": lambda node, bounds: (max(bounds[0][0], bounds[1][0]), max(bounds[0][1], bounds[1][1])),
     "min": lambda node, bounds: (min(bounds[0][0], bounds[1][0]), min(bounds[0][1], bounds[1][1])),
     "relu": lambda node, bounds: (max(bounds[0][0], 0.0), max(bounds[0][1], 0.0)),
-    "clamp": lambda node, bounds: (
-        max(bounds[0][0], min(bounds[1][0], bounds[2][0])),
-        min(bounds[2][1], max(bounds[1][1], bounds[0][1])),
-    ),
+    "clamp": _clamp,
     "select": _select,
-    "cast": lambda node, bounds: bounds[0],
+    "cast": _cast,
     "reduce_sum": _reduce_sum,
     "reduce_prod": _reduce_prod,
-    "reduce_max": _monotone(lambda x: x),
-    "reduce_min": _monotone(lambda x: x),
+    "reduce_max": _extremum,
+    "reduce_min": _extremum,
     "cumsum": lambda node, bounds: (min(bounds[0][0], 0.0) and -math.inf, math.inf),
     "cumprod": lambda node, bounds: (0.0, 1.0 if bounds[0][1] <= 1 else math.inf) if bounds[0][0] >= 0 else EVERYTHING,
     "cummax": _monotone(lambda x: x),

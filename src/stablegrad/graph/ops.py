@@ -99,7 +99,7 @@ _add(
     "arithmetic",
     "softplus log_sigmoid sigmoid log1mexp log_expm1 stable_logaddexp logdiffexp stable_expm1 exprel log1prel "
     "log_cosh mul_exp times_log nonnegative require stable_asinh stable_acosh stable_atanh stable_tanh cosm1 "
-    "stable_xlogy log_erfc log_sum_terms log_sum_exp_terms log_softplus log1mexp_of_exp inverse_expm1 inverse_exprel require_finite stable_div sigmoid_cross_entropy log_abs",
+    "stable_xlogy log_erfc log_sum_terms log_sum_exp_terms log_softplus log1mexp_of_exp inverse_expm1 inverse_exprel require_finite stable_div sigmoid_cross_entropy sigmoid_slope log_abs",
     elementwise=True,
     emitted=True,
 )

@@ -33,11 +33,16 @@ def scaled_contraction(c: Companions, node: Node) -> Scaled | None:
     batch = len(batch_a)
     place_a = {k: i for i, k in enumerate(batch_a)} | {k: batch + i for i, k in enumerate(free_a)}
     place_b = {k: i for i, k in enumerate(batch_b)} | {k: batch + len(free_a) + i for i, k in enumerate(free_b)}
+    if all(_probability(c, i) for i in node.inputs):
+        return None  # shifted apart, their largest entries need not meet; as they stand they cannot overflow
     total, operands = Term(), []
     for operand, axes, place in ((a, tuple(contract_a), place_a), (b, tuple(contract_b), place_b)):
         term, guards = c.single(operand)
         if guards:
             return None
+        if _probability(c, operand):
+            operands.append(operand)
+            continue
         if not term.exponent and not any(c.terms_of(f) or f in c.reductions for f in term.factors):
             operands.append(operand)
             continue
@@ -64,6 +69,12 @@ def scaled_contraction(c: Companions, node: Node) -> Scaled | None:
     if product is node:
         return None
     return _companions.Scaled((total.times(Term(factors={product: ONE})),))
+
+
+def _probability(c: Companions, node: Node) -> bool:
+    """Known to lie in [0, 1], though made of exponentials."""
+    low, high = c.facts.interval(node)
+    return low >= 0 and high <= 1
 
 
 def _as_sum(

@@ -98,6 +98,9 @@ def _over(c: Companions, terms: list[Term], node: Node, power: Rational, like: N
     numerator = collect(numerator)
     if len(numerator) > 2 or len(numerator) > len(terms):
         return None
+    if len(numerator) == 2 and len({t.coefficient > 0 for t in numerator}) == 1:
+        if len(numerator) >= len(c.terms_of(node) or ()):
+            return None  # 3 - sigmoid(x): nothing cancelled
     single = c.from_terms(numerator, like)
     if not single.coefficient:
         return []

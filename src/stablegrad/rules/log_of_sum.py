@@ -107,6 +107,11 @@ def _of_two(
     fits = sizes[best] <= rest.size()
     if all(signs):
         symmetric = logs[0].plus(logs[1])
+        middle = rest.plus(symmetric.scaled(HALF), times)
+        if rest.parts and middle.size() < min(*sizes, rest.size()):
+            # z - 2 log(1 + e^z) is -2 log(2 cosh(z / 2)), which keeps its digits near 0
+            half = write_sum(c, logs[0].plus(logs[1], -ONE).scaled(HALF), node)
+            return middle.with_log(2, times), c.build.elementwise("log_cosh", half), times
         if not fits and terms[0].coefficient == terms[1].coefficient and not symmetric.parts:
             half = write_sum(c, logs[0].plus(logs[1], -ONE).scaled(HALF), node)
             middle = symmetric.scaled(HALF).with_log(2)

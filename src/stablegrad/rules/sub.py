@@ -12,6 +12,7 @@ from stablegrad.rules.hazards import safely_positive
 from stablegrad.rules.logarithm import expanded, write_linear
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.value import write_difference, write_scaled
+from stablegrad.rules.vanished import keep_domain
 
 
 @rule("sub", "add")
@@ -30,7 +31,7 @@ def difference_that_cancels(c: Companions, node: Node) -> Rewritten | None:
         # exp(x) - exp(x) * k has no number in it; 2 - exp(x) cancels only where exp(x) comes near
     if not any(t.exponent or t.factors for t in naive):
         return None
-    written = write_scaled(c, scaled, node)
+    written = keep_domain(c, write_scaled(c, scaled, node), naive, scaled.terms)
     return None if written is node else Rewritten(written, "the subtraction loses the digits that matter; "
                                                   "what remains is computed directly")  # fmt: skip
 
@@ -57,7 +58,8 @@ def sum_with_logarithm(c: Companions, node: Node) -> Rewritten | None:
         return None
     linear = with_composites(c, c.linear(node))
     logs = [p for p in linear.parts if _logarithm_under(c, p) is not None]
-    read_back = linear != c.linear(node)
+    beside = sum(len(c.linear(i).parts) for i in node.inputs)
+    read_back = linear != c.linear(node) or len(linear.parts) < beside  # also x + log(...) - x
     if not logs or (len(linear.parts) < 2 and not read_back):
         return None
     whole, guards = expanded(c, linear)

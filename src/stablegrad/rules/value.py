@@ -71,7 +71,7 @@ def write_term(c: Companions, term: Term, like: Node) -> Node:
             exponent = exponent.plus(Linear({c.build.elementwise("log", node): power}))
             del factors[node]
     pieces: list[Node] = []
-    for pattern in (_relative_expm1, _tanh, _softmax):
+    for pattern in (_relative_expm1, _tanh, _sigmoid_slope, _softmax):
         found = pattern(c, factors, exponent, like)
         if found is not None:
             node, factors, exponent, number = found
@@ -279,6 +279,21 @@ def _tanh(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: 
             written = c.build.elementwise("stable_tanh", write_sum(c, gap.scaled(HALF), like))
             remaining = {n: p for n, p in factors.items() if n not in (node, below)}
             return written, remaining, rest, quotient(plus.coefficient, under[0].coefficient)
+    return None
+
+
+def _sigmoid_slope(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
+    """e^a e^b / (e^a + e^b)^2 = s(a - b) s(b - a), whose own derivative vanishes at a = b."""
+    for node, power in factors.items():
+        terms = c.terms_of(node)
+        if power != -2 or terms is None or len(terms) != 2 or any(t.factors or t.coefficient <= 0 for t in terms):
+            continue
+        logs = [t.exponent.with_log(t.coefficient) for t in terms]
+        rest = exponent.plus(logs[0], -ONE).plus(logs[1], -ONE)
+        if rest.parts:
+            continue
+        written = c.build.elementwise("sigmoid_slope", write_sum(c, logs[0].plus(logs[1], -ONE), like))
+        return written, {n: p for n, p in factors.items() if n is not node}, rest, ONE
     return None
 
 

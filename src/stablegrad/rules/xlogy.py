@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from stablegrad.facts.reach import EXPONENTIAL
 from stablegrad.graph.node import Node
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.forms import ONE
 from stablegrad.rules.logarithm import log_of, write_linear
 from stablegrad.rules.mul import product_with
 from stablegrad.rules.rule import Rewritten, guarded, rule
-from stablegrad.rules.structure import gains
+from stablegrad.rules.structure import gains, has_structure
 
 
 @rule("xlogy", "xlog1py")
@@ -20,5 +21,7 @@ def xlogy_of_companion(c: Companions, node: Node) -> Rewritten | None:
     if not gains(c, y):
         return None
     linear, guards = log_of(c, y)
+    if not c.facts.reach(y) & EXPONENTIAL and not has_structure(c, y):
+        return None  # the library's own function is right
     logarithm = guarded(c, write_linear(c, linear, node), guards)
     return product_with(c, x, logarithm, c.build.elementwise("log", y), node)

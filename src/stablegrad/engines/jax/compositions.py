@@ -154,3 +154,16 @@ def sigmoid_cross_entropy(x: Any, t: Any) -> Any:
     right = numerics.times_log(t, numerics.log_sigmoid(x))
     wrong = numerics.times_log(lax.sub(_number(t, 1), t), numerics.log_sigmoid(lax.neg(x)))
     return lax.neg(lax.add(right, wrong))
+
+
+@jax.custom_jvp
+def sigmoid_slope(z: Any) -> Any:
+    """s(z) s(-z), the derivative of the logistic function s."""
+    return lax.mul(numerics.sigmoid(z), numerics.sigmoid(lax.neg(z)))
+
+
+@sigmoid_slope.defjvp
+def _sigmoid_slope_rule(primals: Any, tangents: Any) -> Any:
+    (z,), (dz,) = primals, tangents
+    value = sigmoid_slope(z)
+    return value, lax.neg(lax.mul(dz, lax.mul(value, numerics.tanh(lax.mul(z, _number(z, 0.5))))))

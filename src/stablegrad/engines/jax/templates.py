@@ -130,6 +130,7 @@ EMIT: dict[str, Callable[..., Any]] = {
     "inverse_exprel": _shaped(compositions.inverse_exprel),
     "softmax_cross_entropy": _weighted(getattr(numerics, "softmax_cross_entropy", compositions.softmax_cross_entropy)),
     "sigmoid_cross_entropy": _shaped(getattr(numerics, "sigmoid_cross_entropy", compositions.sigmoid_cross_entropy)),
+    "sigmoid_slope": _shaped(compositions.sigmoid_slope),
     "inverse_expm1": _shaped(compositions.inverse_expm1),
     "log_softplus": _shaped(compositions.log_softplus),
     "log1mexp_of_exp": _shaped(compositions.log1mexp_of_exp),
