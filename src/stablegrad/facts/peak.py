@@ -26,8 +26,6 @@ def peak_of(node: Node) -> tuple[Node, tuple[int, ...]] | None:
                 if node.params != kept:
                     return None
                 node = node.inputs[0]
-            else:
-                return None
         elif name == "max" and _is_minus_infinity(node.inputs):
             node = next(i for i in node.inputs if i.op.name != "literal")
         elif name == "select" and _guards_finite(node):
