@@ -7,7 +7,7 @@ gradient needs no array in between, which halves the memory of a training step.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Callable
+from collections.abc import Callable
 
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions

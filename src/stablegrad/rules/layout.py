@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Iterator
+import functools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node, moved_inputs
@@ -112,7 +114,7 @@ def _permuted(c: Companions, core: Node, node: Node, part: Node) -> Iterator[Pla
             continue
         kept = tuple(place.get(k, -1) for k in range(len(own.shape)) if k not in axes and own.shape[k] != 1)
         if kept == found[1]:
-            yield lambda value, place=place: laid_along(c, value, node.shape, place)
+            yield functools.partial(_laid_by, c, node.shape, place)
 
 
 def axis_places(c: Companions, own: Node, part: Node) -> dict[int, int] | None:
@@ -127,6 +129,10 @@ def axis_places(c: Companions, own: Node, part: Node) -> dict[int, int] | None:
         left = [k for k in range(len(own.shape)) if k not in own_dims]
         place.update({k: k if k in free else f for k, f in zip(left, free)})
     return place
+
+
+def _laid_by(c: Companions, shape: tuple[int, ...], place: dict[int, int], value: Node) -> Node:
+    return laid_along(c, value, shape, place)
 
 
 def laid_along(c: Companions, value: Node, shape: tuple[int, ...], place: dict[int, int]) -> Node:

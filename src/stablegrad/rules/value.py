@@ -324,10 +324,9 @@ def _open_pair(
         return exponent, ONE
     plus = next((k for k in (0, 1) if terms[k].coefficient > 0), None)
     if plus is None or all(t.coefficient > 0 for t in terms):
-        number = ONE
         written = c.build.total([write_term(c, t, like) for t in terms])
         pieces.append(_raised(c, written, power))
-        return exponent, number
+        return exponent, ONE
     inverse = exponential_minus_number(c, node) if power.denominator == 1 and -4 <= power < 0 else None
     if inverse is not None:
         z, number = inverse

@@ -182,7 +182,7 @@ class Capture:
             reason = "it carries a derivative rule of its own"
         elif equation.primitive in (names.SCAN, names.WHILE, names.COND):
             return
-        elif any(is_float(v.aval.dtype) for v in equation.outvars if isinstance(_dtype(v), np.dtype)):
+        elif any(is_float(_dtype(v)) for v in equation.outvars if isinstance(_dtype(v), np.dtype)):
             reason = "no rule knows this operation"
         else:
             return

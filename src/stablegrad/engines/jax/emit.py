@@ -112,7 +112,7 @@ class _Needs:
             return
         self._seen[node] = limit
         if node.origin is not None and node.order <= limit:
-            frame, var = through_results(*node.origin, self.opened)
+            frame, var = _through_results(node, self.opened)
             self._open(frame)
             waiting.append((frame, var))
         else:
@@ -124,8 +124,9 @@ class _Needs:
             frame = frame.parent[0]
 
 
-def through_results(frame: Frame, var: Any, opened: set[Frame]) -> tuple[Frame, Any]:
-    """A value inside a body that is not opened, as the result of the body's equation, where it is one."""
+def _through_results(node: Node, opened: set[Frame]) -> tuple[Frame, Any]:
+    """Where a captured node stands; inside a body that is not opened, as the result of the body's equation if it is one."""
+    frame, var = node.origin
     while frame.parent is not None and frame not in opened and var in frame.jaxpr.outvars:
         outer, index = frame.parent
         result = outer.jaxpr.eqns[index].outvars[frame.jaxpr.outvars.index(var)]
@@ -233,7 +234,7 @@ class _Writer:
         if found is not None:
             return found
         if node.origin is not None and self._available(node):
-            atom = self._atom(*through_results(*node.origin, self.needs.opened))
+            atom = self._atom(*_through_results(node, self.needs.opened))
         elif node.op.name == "literal":
             atom = jex.Literal(node.value[()], _compat.abstract(node.value[()]))
         else:
@@ -242,7 +243,7 @@ class _Writer:
         return atom
 
     def _available(self, node: Node) -> bool:
-        frame, var = through_results(*node.origin, self.needs.opened)
+        frame, var = _through_results(node, self.needs.opened)
         while True:
             if (frame, var) in self.atoms:
                 return True
