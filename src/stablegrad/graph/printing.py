@@ -29,7 +29,10 @@ def expression(node: Node, depth: int = 5) -> str:
         return expression(node.inputs[0], depth)
     if depth == 0:
         return "..."
-    inner = [expression(i, depth - 1) for i in node.inputs]
+    operands = node.inputs
+    if node.op.commutative:  # the number last, whichever was made first
+        operands = tuple(sorted(operands, key=lambda i: i.op.name == "literal"))
+    inner = [expression(i, depth - 1) for i in operands]
     if name in INFIX:
         return f"({inner[0]} {INFIX[name]} {inner[1]})"
     if name == "neg":
