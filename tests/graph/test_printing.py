@@ -14,7 +14,16 @@ def test_infix_and_functions():
     graph = Graph()
     x, one = leaf(graph, 3), graph.literal(1.0, FLOAT)
     node = elementwise(graph, "log", elementwise(graph, "add", one, elementwise(graph, "exp", x)))
-    assert expression(node) == "log((exp(input) + 1))" or expression(node) == "log((1 + exp(input)))"
+    assert expression(node) == "log((exp(input) + 1))"
+
+
+def test_numbers_stand_last_in_sums_and_products():
+    graph = Graph()
+    two, x = graph.literal(2.0, FLOAT), leaf(graph, 3)
+    assert (
+        expression(elementwise(graph, "mul", two, x)) == expression(elementwise(graph, "mul", x, two)) == "(input * 2)"
+    )
+    assert expression(elementwise(graph, "sub", two, x)) == "(2 - input)"
 
 
 @pytest.mark.parametrize(
@@ -57,6 +66,7 @@ def test_numbers_are_short_and_deep_values_are_cut():
     assert expression(node, depth=2) == "exp(exp(...))"
 
 
-def test_emitted_functions_have_the_names_of_the_public_ones():
+def test_emitted_functions_are_told_from_the_engine_s_own():
     graph = Graph()
-    assert expression(elementwise(graph, "stable_expm1", leaf(graph, 3))) == "expm1(input)"
+    assert expression(elementwise(graph, "stable_expm1", leaf(graph, 3))) == "stable expm1(input)"
+    assert expression(elementwise(graph, "softplus", leaf(graph, 3))) == "softplus(input)"
