@@ -47,11 +47,6 @@ def trace_context() -> Hashable:
     return _trace_context()
 
 
-def wide_types() -> bool:
-    """True where 64-bit types are enabled."""
-    return jax.dtypes.canonicalize_dtype("float64") == "float64"
-
-
 def is_tracer(value: Any) -> bool:
     return isinstance(value, jax.core.Tracer)
 

@@ -155,7 +155,7 @@ def template(node: Node) -> tuple[jex.ClosedJaxpr, list[Node]]:
     described = tuple(
         ("literal", i.value.tobytes(), i.dtype) if i.op.name == "literal" else (i.shape, i.dtype) for i in node.inputs
     )
-    key: tuple | None = (node.op.name, node.params, node.shape, node.dtype, described, _compat.wide_types())
+    key: tuple | None = (node.op.name, node.params, node.shape, node.dtype, described, _compat.trace_context())
     try:
         found = _TRACED.get(key)  # type: ignore[arg-type]
     except TypeError:
