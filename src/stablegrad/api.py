@@ -91,7 +91,9 @@ def explain(f: Any, **options: Any) -> Callable[..., Explanation]:
     >>> print(report.rewrites[0].before, "->", report.rewrites[0].after)
     log((exp(input) + 1)) -> softplus(input)
     """
-    stabilized = stabilize(f, **options)
+    from stablegrad.engines.jax.function import Stabilized
+
+    stabilized = f if isinstance(f, Stabilized) and not options else stabilize(f, **options)
 
     @functools.wraps(f, updated=())
     def explained(*args: Any, **kwargs: Any) -> Explanation:

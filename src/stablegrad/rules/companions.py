@@ -109,7 +109,7 @@ class Companions:
                     answer = better
         self._scaled[node] = answer
         if len(answer.terms) > 1:
-            self._register(node, answer.terms)
+            self.register(node, answer.terms)
         return answer
 
     def trivial(self, node: Node) -> bool:
@@ -142,7 +142,8 @@ class Companions:
                     return outside.times(Term(factors={self._sum_node(pair, like): ONE}))
         return Term(factors={self._sum_node(terms, like): ONE})
 
-    def _register(self, node: Node, terms: tuple[Term, ...]) -> Node:
+    def register(self, node: Node, terms: tuple[Term, ...]) -> Node:
+        """Remember that `node` is the sum of these terms; the node that stood for them first is returned."""
         key = frozenset((t.key, t.coefficient) for t in terms)
         known = self._sums.setdefault(key, node)
         self._sum_nodes[known] = terms

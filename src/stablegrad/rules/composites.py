@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def with_composites(c: Companions, linear: Linear) -> Linear:
     """The sum with hand-written softplus and logaddexp read as logarithms of sums."""
     for part, times in list(linear.parts.items()):
-        pair = _larger(part)
+        pair = _larger(c, part)
         if pair is None:
             continue
         a, b, sign = pair
@@ -37,8 +37,10 @@ def _exp(c: Companions, exponent: Linear, like: Node) -> Node:
     return c.build.elementwise("exp", c.raw_linear(exponent, like))
 
 
-def _larger(part: Node) -> tuple[Node, Node, int] | None:
+def _larger(c: Companions, part: Node) -> tuple[Node, Node, int] | None:
     """(a, b, 1) for max(a, b); (a, b, -1) for min(a, b) = -max(-a, -b)."""
+    if part.op.name == "relu":
+        return part.inputs[0], c.build.number(0, part.dtype), 1
     if part.op.name in ("max", "min"):
         return part.inputs[0], part.inputs[1], 1 if part.op.name == "max" else -1
     return None

@@ -58,6 +58,9 @@ def move_term(c: Companions, node: Node, term: Term, guards: frozenset[Node]) ->
         out: dict[Node, Rational] = {}
         for part, times in parts.items():
             moved = move(part)
+            inner = c.terms_of(part)
+            if inner is not None and c.terms_of(moved) is None:  # the sum that is moved is the sum of the moved terms
+                c.register(moved, tuple(move_term(c, node, t, frozenset())[0] for t in inner))
             out[moved] = out.get(moved, 0) + times
         return {n: k for n, k in out.items() if k}
 
