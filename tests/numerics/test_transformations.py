@@ -26,6 +26,8 @@ ARGUMENTS = {
     "xlog1py": (POSITIVE, INSIDE),
     "divide": (POSITIVE, INSIDE),
     "acosh": (POSITIVE,),
+    "sigmoid_cross_entropy": (POSITIVE, INSIDE),
+    "softmax_cross_entropy": (POSITIVE, INSIDE),
 }
 
 # The most equations that a call may put into the program of the caller (float32).
@@ -33,13 +35,15 @@ EQUATIONS = {
     "log_matmul_exp": 16,
     "log_one_minus_softmax": 63,
     "log_sum_others": 50,
-    "log_softmax": 24,
+    "log_softmax": 34,
+    "logsumexp": 26,
     "exprel": 28,
     "logsumexp_weighted": 32,
     "log_erfc": 42,
     "log_ndtr": 50,
-    "one_minus_softmax": 26,
+    "one_minus_softmax": 30,
     "softmax": 26,
+    "softmax_cross_entropy": 34,
 }
 
 

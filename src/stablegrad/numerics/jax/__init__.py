@@ -1,5 +1,6 @@
 """Stable functions for JAX, each with its own derivative rule, right in forward, reverse and second order."""
 
+from stablegrad.numerics.jax.cross_entropies import sigmoid_cross_entropy, softmax_cross_entropy
 from stablegrad.numerics.jax.exponentials import expm1, log1p
 from stablegrad.numerics.jax.hyperbolic import acosh, asinh, atanh
 from stablegrad.numerics.jax.log_domain import log1mexp, log_expm1, logaddexp, logdiffexp
@@ -40,7 +41,9 @@ __all__ = [
     "mul_exp",
     "one_minus_softmax",
     "sigmoid",
+    "sigmoid_cross_entropy",
     "softmax",
+    "softmax_cross_entropy",
     "softplus",
     "tanh",
     "times_log",

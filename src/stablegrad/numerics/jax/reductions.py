@@ -19,7 +19,13 @@ from stablegrad.numerics.jax.definition import (
 )
 from stablegrad.numerics.jax.exponentials import log1p
 from stablegrad.numerics.jax.quotients import divide
-from stablegrad.numerics.jax.softmaxes import centred, log_total, probabilities_and_complements, sums
+from stablegrad.numerics.jax.softmaxes import (
+    centred,
+    largest_probability,
+    log_total,
+    probabilities_and_complements,
+    sums,
+)
 
 __all__ = ["log_matmul_exp", "logsumexp", "logsumexp_weighted"]
 
@@ -36,7 +42,8 @@ def logsumexp(x: jax.Array, axis: Axis = None) -> jax.Array:
     >>> print(f"{logsumexp(x, 0):.4e}")
     2.0612e-09
     """
-    return _with_probabilities(x, axis)[0]
+    maximum, share, others, _ = _sums(x, axis)
+    return select(maximum == -jnp.inf, -jnp.inf, maximum + log_total(share, others))
 
 
 @derivative_of(logsumexp)
@@ -46,15 +53,18 @@ def _logsumexp_rule(axis, primals, tangents):
     return value, combined(value, (tangents[0], lambda dx: lax.reduce_sum(p * dx, axis)))
 
 
+def _sums(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, ...]:
+    maximum, top = lax.reduce_max(x, axis), float(jnp.finfo(x.dtype).max)
+    exponentials = lax.exp(at_most(x, top) - spread(within_range(maximum), x, axis))
+    return maximum, *sums(exponentials, axis), exponentials
+
+
 def _with_probabilities(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
     """logsumexp, and the softmax, but 0 where all entries are -inf."""
-    largest = float(jnp.finfo(x.dtype).max)
-    maximum = lax.reduce_max(x, axis)
-    exponentials = lax.exp(at_most(x, largest) - spread(within_range(maximum), x, axis))
-    share, others = sums(exponentials, axis)
+    maximum, share, others, exponentials = _sums(x, axis)
     nothing = maximum == -jnp.inf
     value = select(nothing, -jnp.inf, maximum + log_total(share, others))
-    return value, exponentials * spread(select(nothing, 0.0, share * (2 / 3)), x, axis)
+    return value, exponentials * spread(select(nothing, 0.0, largest_probability(share, others)), x, axis)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))

@@ -28,19 +28,19 @@ def sigmoid(x: jax.Array) -> jax.Array:
 @derivative_of(sigmoid)
 def _sigmoid_rule(primals, tangents):
     (x,) = primals
-    return sigmoid(x), combined(x, (tangents[0], lambda dx: _sigmoid_slope(x) * dx))
+    return sigmoid(x), combined(x, (tangents[0], lambda dx: sigmoid_slope(x) * dx))
 
 
 @elementwise
-def _sigmoid_slope(x: jax.Array) -> jax.Array:
+def sigmoid_slope(x: jax.Array) -> jax.Array:
     return lax.logistic(x) * lax.logistic(-x)
 
 
-@derivative_of(_sigmoid_slope)
+@derivative_of(sigmoid_slope)
 def _sigmoid_slope_rule(primals, tangents):
     # sigmoid(-x) - sigmoid(x) cancels at 0; it is -tanh(x / 2).
     (x,) = primals
-    slope = _sigmoid_slope(x)
+    slope = sigmoid_slope(x)
     return slope, combined(x, (tangents[0], lambda dx: -slope * tanh(x / 2) * dx))
 
 

@@ -53,7 +53,7 @@ def log_softmax(x: jax.Array, axis: Axis = -1) -> jax.Array:
     >>> print(f"{-log_softmax(x)[0]:.4e} {jax.grad(lambda x: log_softmax(x)[0])(x)[0]:.4e}")
     9.3576e-14 9.3576e-14
     """
-    return _with_factors(x, axis)[0]
+    return _value(x, *sums(powers(x, axis), axis), axis)
 
 
 @derivative_of(log_softmax)
@@ -84,8 +84,8 @@ def _one_minus_softmax_rule(axis, primals, tangents):
 
 def powers(x: jax.Array, axis: tuple[int, ...]) -> jax.Array:
     """exp(x - maximum), 1 at entries inf; NaN where all are -inf."""
-    largest = float(jnp.finfo(x.dtype).max)
-    return lax.exp(at_most(x, largest) - spread(at_most(lax.reduce_max(x, axis), largest), x, axis))
+    top = float(jnp.finfo(x.dtype).max)
+    return lax.exp(at_most(x, top) - spread(at_most(lax.reduce_max(x, axis), top), x, axis))
 
 
 def sums(exponentials: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
@@ -104,20 +104,28 @@ def log_total(share: jax.Array, others: jax.Array) -> jax.Array:
     return lax.log1p(others * confident + (1 - confident) * (3 / share * 0.5 - 1))
 
 
+def largest_probability(share: jax.Array, others: jax.Array) -> jax.Array:
+    """The largest probability, from `sums`. A step of Newton's method replaces a sum that is rounded next to 1."""
+    p = share * (2 / 3)
+    return select(share > 1.0001, p * (2 - (1 + others) * p), p)
+
+
 def factors(share: jax.Array, others: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Two numbers whose sum is the largest probability, the first 1 or 0: 1 and minus the rest where it is near 1."""
-    confident = share > 1.0001
-    share = share * (2 / 3)
-    return select(confident, 1.0, lax.full_like(share, 0)), select(confident, -others * share, share)
+    confident, p = share > 1.0001, largest_probability(share, others)
+    return select(confident, 1.0, lax.full_like(p, 0)), select(confident, -others * p, p)
+
+
+def _value(x: jax.Array, share: jax.Array, others: jax.Array, axis: tuple[int, ...]) -> jax.Array:
+    maximum = spread(lax.reduce_max(lax.optimization_barrier(x), axis), x, axis)
+    return select(x == maximum, 0.0, x - maximum) - spread(log_total(share, others), x, axis)
 
 
 def _with_factors(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, ...]:
     """log_softmax; and e, a, b (the latter two without `axis`), such that e * (a + b) is softmax."""
     exponentials = powers(x, axis)
     share, others = sums(exponentials, axis)
-    maximum = spread(lax.reduce_max(lax.optimization_barrier(x), axis), x, axis)
-    value = select(x == maximum, 0.0, x - maximum) - spread(log_total(share, others), x, axis)
-    return value, exponentials, *factors(share, others)
+    return _value(x, share, others, axis), exponentials, *factors(share, others)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
@@ -140,9 +148,12 @@ _with_factors_of = jax.jit(_with_factors_core, static_argnums=1, inline=True)
 
 
 def _less_the_mean(dx, exponentials, a, b, axis):
-    """dx - sum(p dx), p = e (a + b). Transposed: (g - e a sum(g)) - e b sum(g), exact in g for a one-hot g."""
-    total = lax.reduce_sum(exponentials * dx, axis)
-    return dx - spread(a * total, dx, axis) - spread(b * total, dx, axis)
+    """dx - sum(p dx), p = e (a + b). Transposed: (g - e a sum(g)) - e b sum(g), exact in g for a one-hot g.
+
+    (Reverse mode adds up what comes from the last equations first, hence the order and the two sums.)
+    """
+    rest = spread(b * lax.reduce_sum(exponentials * dx, axis), dx, axis)
+    return (dx - spread(a * lax.reduce_sum(exponentials * dx, axis), dx, axis)) - rest
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
@@ -166,7 +177,7 @@ def _shares(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
     exponentials = powers(x, axis)
     share, others = sums(exponentials, axis)
     rest = select(share > 1.0001, others, 1.5 / share - 1)
-    share = spread(share * (2 / 3), x, axis)
+    share = spread(largest_probability(share, others), x, axis)
     return exponentials * share, (spread(rest, x, axis) + (1 - exponentials)) * share
 
 

@@ -1,0 +1,167 @@
+"""Cross entropies of logits as one function each: what the gradient needs is there when the value is.
+
+How `softmaxes.py` is written for XLA holds here too.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from stablegrad.numerics.jax.definition import (
+    Axis,
+    along_axis,
+    at_least,
+    combined,
+    derivative_of,
+    elementwise,
+    select,
+    spread,
+)
+from stablegrad.numerics.jax.sigmoids import sigmoid_slope
+from stablegrad.numerics.jax.softmaxes import (
+    centred,
+    factors,
+    log_softmax,
+    log_total,
+    probabilities_and_complements,
+    sums,
+)
+
+__all__ = ["sigmoid_cross_entropy", "softmax_cross_entropy"]
+
+
+@along_axis
+def softmax_cross_entropy(x: jax.Array, t: jax.Array, axis: Axis = -1) -> jax.Array:
+    """-sum(t * log_softmax(x)) over `axis` (an int or a tuple); the result lacks those axes.
+
+    x: logits, t: targets of the same shape: one-hot, probabilities, or any weights. An entry -inf adds 0 if its
+    target is 0, else an infinity. All entries -inf, or one inf: NaN. (A gap between logits times a target of more
+    than 2e31 in float32 counts as infinite.)
+    The derivative by x is sum(t) * softmax(x) - t, accurate for confident predictions too: for a one-hot target at
+    the largest entry, that entry's is minus the sum of the other probabilities. By t it is -log_softmax(x).
+
+    >>> x, t = jnp.asarray([30.0, 0.0]), jnp.asarray([1.0, 0.0])
+    >>> print(f"{softmax_cross_entropy(x, t):.4e} {jax.grad(softmax_cross_entropy)(x, t)[0]:.4e}")
+    9.3576e-14 -9.3576e-14
+    """
+    return _entropy(x, t, *sums(_powers(x, axis), axis), lax.reduce_sum(t, axis), axis)
+
+
+@derivative_of(softmax_cross_entropy)
+def _softmax_cross_entropy_rule(axis, primals, tangents):
+    x, t = primals
+    value, excess = _with_excess_of(x, t, axis)
+    return value, combined(
+        value,
+        (tangents[0], lambda dx: lax.reduce_sum(excess * dx, axis)),
+        (tangents[1], lambda dt: lax.reduce_sum(_surprise(x, t, axis) * dt, axis)),
+    )
+
+
+def _surprise(x, t, axis):
+    log_p = log_softmax(x, axis)
+    return select((t == 0) & (log_p == -jnp.inf), 0.0, -log_p)
+
+
+def _powers(x: jax.Array, axis: tuple[int, ...]) -> jax.Array:
+    """As in `softmaxes.py`, but NaN where an entry is inf."""
+    return lax.exp(x - spread(lax.reduce_max(x, axis), x, axis))
+
+
+def _entropy(x, t, share, others, weight, axis):
+    if not x.size:
+        return weight
+    return weight * log_total(share, others) - _mean_gap(x, t, axis)
+
+
+def _mean_gap(x: jax.Array, t: jax.Array, axis: tuple[int, ...]) -> jax.Array:
+    """sum(t * (x - maximum)), without a conditional: infinite gaps are taken as the largest number, so that a
+    target 0 makes them 0; the others, being huge, then leave the range."""
+    x = lax.optimization_barrier(x)
+    number = jnp.finfo(x.dtype)
+    gap = at_least(x - spread(lax.reduce_max(x, axis), x, axis), -float(number.max))
+    steps = 2 / float(number.eps)
+    return lax.optimization_barrier(lax.reduce_sum(t * gap, axis) * steps) * (1 / steps)
+
+
+def _with_excess(x: jax.Array, t: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+    """The cross entropy, and sum(t) * softmax(x) - t."""
+    exponentials, weight = _powers(x, axis), lax.reduce_sum(t, axis)
+    share, others = sums(exponentials, axis)
+    a, b = factors(share, others)
+    excess = exponentials * spread(b * weight, x, axis) - (t - exponentials * spread(a * weight, x, axis))
+    return _entropy(x, t, share, others, weight, axis), excess
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _with_excess_core(x, t, axis):
+    return _with_excess(x, t, axis)
+
+
+@functools.partial(_with_excess_core.defjvp, symbolic_zeros=True)
+def _with_excess_rule(axis, primals, tangents):
+    x, t = primals
+    value, excess = _with_excess_of(x, t, axis)
+    p, q = probabilities_and_complements(x, axis)
+    weight = spread(lax.reduce_sum(t, axis), x, axis)
+
+    def by_t(dt):
+        return p * spread(lax.reduce_sum(dt, axis), x, axis) - dt
+
+    slope = combined(
+        value,
+        (tangents[0], lambda dx: lax.reduce_sum(excess * dx, axis)),
+        (tangents[1], lambda dt: lax.reduce_sum(_surprise(x, t, axis) * dt, axis)),
+    )
+    bend = combined(x, (tangents[0], lambda dx: weight * p * centred(p, q, dx, axis)), (tangents[1], by_t))
+    return (value, excess), (slope, bend)
+
+
+_with_excess_of = jax.jit(_with_excess_core, static_argnums=2, inline=True)
+
+
+@elementwise
+def sigmoid_cross_entropy(x: jax.Array, t: jax.Array) -> jax.Array:
+    """-(t * log_sigmoid(x) + (1 - t) * log_sigmoid(-x)), elementwise, with derivative sigmoid(x) - t by x.
+
+    x: logits, t: targets, usually between 0 and 1. A term whose factor is 0 is 0, also at an infinite logit.
+    The derivative is accurate where the sigmoid rounds to the target: -sigmoid(-x) for t == 1. By t it is -x.
+
+    >>> print(f"{sigmoid_cross_entropy(30.0, 1.0):.4e} {jax.grad(sigmoid_cross_entropy)(30.0, 1.0):.4e}")
+    9.3576e-14 -9.3576e-14
+    """
+    return _distance(x, t) + lax.log1p(lax.exp(-lax.abs(x)))
+
+
+@derivative_of(sigmoid_cross_entropy)
+def _sigmoid_cross_entropy_rule(primals, tangents):
+    x, t = primals
+    return sigmoid_cross_entropy(x, t), combined(
+        x,
+        (tangents[0], lambda dx: _sigmoid_excess(x, t) * dx),
+        (tangents[1], lambda dt: -x * dt),
+    )
+
+
+def _distance(x, t):
+    """(step(x) - t) * x, with 0 for 0 * inf."""
+    # x > -x, for a comparison with 0 would share its 0 with other loops, as a stored array.
+    factor = select(x > -x, 1 - t, -t)
+    return select(factor == 0, 0.0, factor * x)
+
+
+@elementwise
+def _sigmoid_excess(x: jax.Array, t: jax.Array) -> jax.Array:
+    """sigmoid(x) - t"""
+    x, t = lax.optimization_barrier((x, t))
+    tail = lax.logistic(-lax.abs(x))
+    return select(x > -x, (1 - t) - tail, tail - t)
+
+
+@derivative_of(_sigmoid_excess)
+def _sigmoid_excess_rule(primals, tangents):
+    x, t = primals
+    slope = combined(x, (tangents[0], lambda dx: sigmoid_slope(x) * dx), (tangents[1], lambda dt: -dt))
+    return _sigmoid_excess(x, t), slope
