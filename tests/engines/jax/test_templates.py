@@ -1,0 +1,201 @@
+"""Every operation that a rule can make can be written in JAX, with the type that its node has."""
+
+import jax
+import jax.extend.core as jex
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from engines.jax.program import captured, double_precision, run
+from graph.meaning import MEANING
+from stablegrad import stabilize
+from stablegrad.engines.jax import templates
+from stablegrad.engines.jax.templates import EMIT, template
+from stablegrad.graph.node import Graph
+from stablegrad.graph.ops import OPS
+from stablegrad.graph.verify import verify
+
+SHAPE = (2, 3)
+ONE_INPUT = """
+    neg exp exp2 log log1p expm1 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt rsqrt cbrt logistic
+    abs sign floor ceil erf erfc lgamma digamma square erf_inv softplus log_sigmoid sigmoid log1mexp log_expm1 exprel
+    log1prel log_cosh cosm1 log_erfc stable_expm1 stable_tanh stable_asinh stable_acosh stable_atanh nonnegative
+    log_softplus log1mexp_of_exp inverse_exprel inverse_expm1 sigmoid_slope stop_gradient
+""".split()
+TWO_INPUTS = """
+    add sub mul div pow max min atan2 rem logdiffexp mul_exp times_log stable_logaddexp stable_xlogy stable_div require
+    require_finite sigmoid_cross_entropy log_sum_exp_terms shift_terms log_sum_terms
+""".split()
+REDUCTIONS = "reduce_sum reduce_max reduce_min reduce_prod shift logsumexp log_abs_product".split()
+ALONG = "log_softmax softmax log_sum_others log_one_minus_softmax one_minus_softmax".split()
+WEIGHTED = "logsumexp_weighted shift_weighted softmax_cross_entropy".split()
+CUMULATIVE = "cumsum cumprod cummax cummin cumlogsumexp".split()
+LAYOUT = "arrange reshape".split()
+OTHER = "clamp select integer_pow cast reduce_or not is_finite".split()
+DTYPES = ["float16", "bfloat16", "float32", "float64"]
+
+
+def leaf(graph, *shape, dtype="float32"):
+    return graph.node("input", (), (), shape, jnp.dtype(dtype), share=False)
+
+
+def checked(node):
+    """The template's program, of the node's type."""
+    graph = Graph()
+    graph.outputs = [node]
+    verify(graph)
+    closed, reads = template(node)
+    jex.check_jaxpr(closed.jaxpr)
+    (result,) = closed.out_avals
+    assert (result.shape, result.dtype) == (node.shape, node.dtype)
+    assert [(a.shape, a.dtype) for a in closed.in_avals] == [(r.shape, r.dtype) for r in reads]
+    return closed
+
+
+def test_every_operation_that_only_rules_make_can_be_written():
+    assert not {name for name, op in OPS.items() if op.emitted} - set(EMIT) - {"log_abs"}  # made by no rule
+
+
+def test_every_operation_that_can_be_written_exists_and_is_tested():
+    assert set(EMIT) <= set(OPS)
+    tested = {*ONE_INPUT, *TWO_INPUTS, *REDUCTIONS, *ALONG, *WEIGHTED, *CUMULATIVE, *LAYOUT, *OTHER}
+    assert set(EMIT) <= tested
+
+
+@pytest.mark.parametrize("op", ONE_INPUT)
+def test_functions_of_one_value(op):
+    with double_precision():
+        for dtype in DTYPES:
+            x = leaf(graph := Graph(), *SHAPE, dtype=dtype)
+            checked(graph.node(op, (x,), (), SHAPE, x.dtype))
+    x = leaf(graph := Graph())
+    checked(graph.node(op, (x,), (), (), x.dtype))
+
+
+@pytest.mark.parametrize("op", TWO_INPUTS)
+def test_functions_of_two_values_one_of_them_a_number(op):
+    for dtype in DTYPES[:3]:
+        graph = Graph()
+        x, y = (leaf(graph, *SHAPE, dtype=dtype) for _ in range(2))
+        number = graph.literal(1.5, x.dtype)
+        checked(graph.node(op, (x, y), (), SHAPE, x.dtype))
+        if op not in ("shift_terms", "log_sum_terms"):  # the exponent of an array of mantissas is an array
+            checked(graph.node(op, (x, number), (), SHAPE, x.dtype))
+        checked(graph.node(op, (number, y), (), SHAPE, x.dtype))
+
+
+ONE_AXIS = ("log_sum_others", "log_one_minus_softmax", "one_minus_softmax")  # rules ask for these along one axis
+AXES = [
+    (op, axes) for op in REDUCTIONS + ALONG + WEIGHTED for axes in [(0,), (1,), (0, 1)][: 2 if op in ONE_AXIS else 3]
+]
+
+
+@pytest.mark.parametrize("op, axes", AXES)
+def test_along_axes(op, axes):
+    for dtype in DTYPES[:3]:
+        graph = Graph()
+        x = leaf(graph, *SHAPE, dtype=dtype)
+        shape = SHAPE if op in ALONG else tuple(n for k, n in enumerate(SHAPE) if k not in axes)
+        weights = [leaf(graph, *SHAPE, dtype=dtype), graph.literal(0.5, x.dtype)] if op in WEIGHTED else [None]
+        for weight in weights:
+            checked(graph.node(op, (x,) if weight is None else (x, weight), (axes,), shape, x.dtype))
+
+
+@pytest.mark.parametrize("op", CUMULATIVE)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_cumulative_operations(op, reverse):
+    x = leaf(graph := Graph(), *SHAPE)
+    closed = checked(graph.node(op, (x,), (1, reverse), SHAPE, x.dtype))
+    if op in MEANING:
+        value = np.arange(6.0).reshape(SHAPE) - 2
+        node = graph.node(op, (x,), (1, reverse), SHAPE, x.dtype)
+        np.testing.assert_allclose(run(closed, np.float32(value)), MEANING[op](node, value))
+
+
+@pytest.mark.parametrize("dims", [(0, 1), (1, 0), (1, 2), (2, 0)])
+def test_layouts(dims):
+    shape = tuple(dict(zip(dims, SHAPE, strict=True)).get(k, 4) for k in range(max(dims) + 1))
+    if shape == SHAPE:
+        return
+    x = leaf(graph := Graph(), *SHAPE)
+    node = graph.node("arrange", (x,), dims, shape, x.dtype)
+    value = np.arange(6.0, dtype=np.float32).reshape(SHAPE)
+    np.testing.assert_array_equal(run(checked(node), value), MEANING["arrange"](node, value))
+    flat = graph.node("reshape", (x,), (), (6,), x.dtype)
+    np.testing.assert_array_equal(run(checked(flat), value), value.reshape(6))
+
+
+def test_other_operations():
+    graph = Graph()
+    x, y, flag = leaf(graph, *SHAPE), leaf(graph, *SHAPE), leaf(graph, *SHAPE, dtype="bool")
+    zero, truth = graph.literal(0.0, x.dtype), jnp.dtype("bool")
+    checked(graph.node("select", (flag, zero, x), (), SHAPE, x.dtype))
+    checked(graph.node("select", (flag, x, y), (), SHAPE, x.dtype))
+    checked(graph.node("clamp", (zero, x, y), (), SHAPE, x.dtype))
+    checked(graph.node("integer_pow", (x,), (3,), SHAPE, x.dtype))
+    checked(graph.node("cast", (x,), (), SHAPE, jnp.dtype("float16")))
+    checked(graph.node("not", (flag,), (), SHAPE, truth))
+    checked(graph.node("is_finite", (x,), (), SHAPE, truth))
+    checked(graph.node("reduce_or", (flag,), ((1,),), (2,), truth))
+
+
+def test_the_engine_s_own_operation_is_bound_as_it_was():
+    capture = captured(
+        lambda x, y: lax.dot_general(x, y, (((1,), (0,)), ((), ())), precision="highest"),
+        jnp.ones(SHAPE),
+        jnp.ones((3, 2)),
+    )
+    (node,) = capture.graph.outputs
+    closed, reads = template(node)
+    assert closed.jaxpr.eqns[0].params == capture.closed.jaxpr.eqns[0].params
+    assert len(reads) == 2
+
+
+def test_an_operation_that_cannot_be_written_is_named():
+    x = leaf(graph := Graph(), *SHAPE)
+    with pytest.raises((AssertionError, AttributeError, IndexError)):
+        template(graph.node("bessel_i0e", (x,), (), SHAPE, x.dtype))
+
+
+# -- traced once -----------------------------------------------------------------------------------------------------
+
+
+def test_equal_nodes_of_two_programs_share_a_template():
+    first, second = (
+        template(graph.node("softplus", (leaf(graph, *SHAPE),), (), SHAPE, jnp.dtype("float32")))[0]
+        for graph in (Graph(), Graph())
+    )
+    assert first is second
+
+
+def test_another_number_shape_or_setting_is_another_template():
+    graph = Graph()
+    x = leaf(graph, *SHAPE)
+    found = [
+        template(graph.node("mul", (x, graph.literal(number, "float32")), (), SHAPE, x.dtype))[0]
+        for number in (0.0, -0.0, 1.0)
+    ]
+    with double_precision():
+        found.append(template(graph.node("mul", (x, graph.literal(0.0, "float32")), (), SHAPE, x.dtype))[0])
+    assert len({id(closed) for closed in found}) == 4
+
+
+def test_the_number_of_templates_is_bounded(monkeypatch):
+    monkeypatch.setattr(templates, "_TRACED", {})
+    monkeypatch.setattr(templates, "MOST_TRACED", 3)
+    for n in range(8):
+        x = leaf(graph := Graph(), n)
+        template(graph.node("exp", (x,), (), (n,), x.dtype))
+    assert len(templates._TRACED) <= 3
+
+
+def test_what_was_traced_under_a_mesh_is_not_used_without_one():
+    def f(x):
+        return lax.map(lambda r: jnp.log(jax.nn.softmax(r)), x)
+
+    rows = jnp.array([[0.0, 1.0, 2000.0, 0.0, 0.0]])
+    stable = stabilize(f)
+    with jax.set_mesh(jax.make_mesh((1,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))):
+        np.testing.assert_array_equal(stable(rows), [[-2000, -1999, 0, -2000, -2000]])
+    np.testing.assert_array_equal(stable(rows), [[-2000, -1999, 0, -2000, -2000]])
