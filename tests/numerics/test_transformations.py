@@ -35,7 +35,7 @@ EQUATIONS = {
     "log_matmul_exp": 16,
     "log_one_minus_softmax": 63,
     "log_sum_others": 50,
-    "log_softmax": 34,
+    "log_softmax": 36,
     "logsumexp": 26,
     "exprel": 28,
     "logsumexp_weighted": 32,

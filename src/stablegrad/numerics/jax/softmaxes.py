@@ -117,7 +117,9 @@ def factors(share: jax.Array, others: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _value(x: jax.Array, share: jax.Array, others: jax.Array, axis: tuple[int, ...]) -> jax.Array:
-    maximum = spread(lax.reduce_max(lax.optimization_barrier(x), axis), x, axis)
+    maximum = lax.reduce_max(lax.optimization_barrier(x), axis)
+    # This conditional on rows keeps the maximum from being stored for each entry.
+    maximum = spread(select(maximum == -jnp.inf, jnp.nan, maximum), x, axis)
     return select(x == maximum, 0.0, x - maximum) - spread(log_total(share, others), x, axis)
 
 
