@@ -99,13 +99,14 @@ _add(
     "arithmetic",
     "softplus log_sigmoid sigmoid log1mexp log_expm1 stable_logaddexp logdiffexp stable_expm1 exprel log1prel "
     "log_cosh mul_exp times_log nonnegative require stable_asinh stable_acosh stable_atanh stable_tanh cosm1 "
-    "stable_xlogy log_erfc log_sum_terms log_sum_exp_terms log_softplus log1mexp_of_exp inverse_expm1 inverse_exprel require_finite stable_div sigmoid_cross_entropy sigmoid_slope log_abs",
+    "stable_xlogy log_erfc shift_terms log_sum_terms log_sum_exp_terms log_softplus "
+    "log1mexp_of_exp inverse_expm1 inverse_exprel require_finite stable_div sigmoid_cross_entropy sigmoid_slope",
     elementwise=True,
     emitted=True,
 )
 _add(
     "arithmetic",
     "logsumexp logsumexp_weighted log_softmax softmax log_sum_others log_one_minus_softmax one_minus_softmax "
-    "shift shift_weighted shift_terms log_abs_product softmax_cross_entropy",
+    "shift shift_weighted log_abs_product softmax_cross_entropy",
     emitted=True,
 )

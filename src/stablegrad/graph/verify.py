@@ -24,14 +24,14 @@ def verify(graph: Graph, replaced: Mapping[Node, Node] | None = None, roots: Ite
 
     Args:
         graph: the program; nodes are checked from its inputs and outputs.
-        replaced: captured node -> the node that stands for it, as `stablegrad.rewrite.rewrite` returns it.
+        replaced: node -> the node that stands for it, as `stablegrad.rewrite.rewrite` returns it.
         roots: more nodes to start from (what effects read).
 
     Raises:
         InvalidGraph: an input does not come before the node that reads it; an elementwise operand has neither the
             node's shape nor is a scalar literal; an `arrange` has a base with unit axes or axes that do not fit; a
-            shape or dtype is not what the operation gives; a replacement has another shape or dtype, stands for a node
-            that no program has, or needs the node that it replaces.
+            shape or dtype is not what the operation gives; a replacement has another shape or dtype, or needs the node
+            that it replaces.
 
     >>> from stablegrad.graph.node import Graph
     >>> graph = Graph()
@@ -67,8 +67,6 @@ def _reachable(start: Iterable[Node], reads: Callable[[Node], Iterable[Node]]) -
 
 
 def _check_replacement(old: Node, new: Node) -> None:
-    if old.origin is None:
-        _fail(old, "is replaced, but no captured value is this node")
     if new is old:
         _fail(old, "is replaced by itself")
     if new.shape != old.shape or new.dtype != old.dtype:

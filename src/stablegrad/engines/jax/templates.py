@@ -9,8 +9,10 @@ from typing import Any
 
 import jax
 import jax.extend.core as jex
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.scipy import special
 
 from stablegrad.engines.jax import _compat, compositions
 from stablegrad.graph.node import Handle, Node
@@ -70,7 +72,10 @@ def _weighted(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda node, e, m: function(e, m, axis=node.params[0])
 
 
-_NUMERICS = "softplus log_sigmoid sigmoid log1mexp log_expm1 logdiffexp exprel log1prel log_cosh mul_exp times_log cosm1 log_erfc"
+_NUMERICS = (
+    "softplus log_sigmoid sigmoid log1mexp log_expm1 logdiffexp exprel log1prel log_cosh "
+    "mul_exp times_log cosm1 log_erfc"
+)
 _STABLE = {
     "stable_logaddexp": _late("logaddexp"),
     "stable_expm1": _late("expm1"),
@@ -85,7 +90,23 @@ _LAX_UNARY = (
     "abs sign floor ceil is_finite erf erfc lgamma digamma square"
 )
 
+_LAX_OTHER = (
+    "eq ne lt le gt ge nextafter igamma igammac igamma_grad_a random_gamma_grad zeta polygamma complex real imag conj "
+    "population_count clz bessel_i0e bessel_i1e shift_left shift_right_arithmetic shift_right_logical"
+)
+_LAX_NAMES = {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "regularized_incomplete_beta": "betainc"}
+_OF_JAX: dict[str, Callable[..., Any]] = {
+    "logaddexp": jnp.logaddexp,
+    "xlogy": special.xlogy,
+    "xlog1py": special.xlog1py,
+    "logit": special.logit,
+    "relu": jax.nn.relu,
+}
+
 EMIT: dict[str, Callable[..., Any]] = {
+    **{name: _shaped(getattr(lax, name)) for name in _LAX_OTHER.split()},
+    **{name: _shaped(getattr(lax, function)) for name, function in _LAX_NAMES.items()},
+    **{name: _shaped(function) for name, function in _OF_JAX.items()},
     **{name: _shaped(_late(name)) for name in _NUMERICS.split()},
     **{name: _shaped(function) for name, function in _STABLE.items()},
     **{name: _shaped(getattr(lax, name)) for name in _LAX_UNARY.split()},
@@ -109,6 +130,12 @@ EMIT: dict[str, Callable[..., Any]] = {
     "reduce_max": lambda node, x: lax.reduce_max(x, node.params[0]),
     "reduce_min": lambda node, x: lax.reduce_min(x, node.params[0]),
     "reduce_or": lambda node, x: lax.reduce_or(x, node.params[0]),
+    "reduce_and": lambda node, x: lax.reduce_and(x, node.params[0]),
+    "reduce_xor": lambda node, x: lax.reduce_xor(x, node.params[0]),
+    "argmax": lambda node, x: lax.argmax(x, node.params[0][0], node.dtype),
+    "argmin": lambda node, x: lax.argmin(x, node.params[0][0], node.dtype),
+    "round": lambda node, x: lax.round(x, *node.params),
+    "reduce_precision": lambda node, x: lax.reduce_precision(x, *node.params),
     "not": lambda node, x: lax.bitwise_not(x),
     "atan2": _shaped(lax.atan2),
     "rem": _shaped(lax.rem),
