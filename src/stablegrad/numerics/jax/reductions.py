@@ -1,8 +1,10 @@
 """Logarithms of sums of exponentials along axes."""
 
 import functools
+from collections.abc import Callable
 
 import jax
+import jax.custom_batching
 import jax.numpy as jnp
 from jax import lax
 
@@ -19,13 +21,7 @@ from stablegrad.numerics.jax.definition import (
 )
 from stablegrad.numerics.jax.exponentials import log1p
 from stablegrad.numerics.jax.quotients import divide
-from stablegrad.numerics.jax.softmaxes import (
-    centred,
-    largest_probability,
-    log_total,
-    probabilities_and_complements,
-    sums,
-)
+from stablegrad.numerics.jax.softmaxes import centred, probabilities_and_complements
 
 __all__ = ["log_matmul_exp", "logsumexp", "logsumexp_weighted"]
 
@@ -42,8 +38,8 @@ def logsumexp(x: jax.Array, axis: Axis = None) -> jax.Array:
     >>> print(f"{logsumexp(x, 0):.4e}")
     2.0612e-09
     """
-    maximum, share, others, _ = _sums(x, axis)
-    return select(maximum == -jnp.inf, -jnp.inf, maximum + log_total(share, others))
+    maximum, total, _ = _shifted_sum(x, axis)
+    return maximum + lax.log1p(_less_one(axis)(x, maximum, total))
 
 
 @derivative_of(logsumexp)
@@ -53,18 +49,51 @@ def _logsumexp_rule(axis, primals, tangents):
     return value, combined(value, (tangents[0], lambda dx: lax.reduce_sum(p * dx, axis)))
 
 
-def _sums(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, ...]:
-    maximum, top = lax.reduce_max(x, axis), float(jnp.finfo(x.dtype).max)
-    exponentials = lax.exp(at_most(x, top) - spread(within_range(maximum), x, axis))
-    return maximum, *sums(exponentials, axis), exponentials
+def _shifted_sum(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, ...]:
+    """The maximum m, the sum of exp(x - m), and these exponentials."""
+    maximum = lax.reduce_max(x, axis)
+    exponentials = _shifted_exponentials(x, maximum, axis)
+    return maximum, lax.reduce_sum(exponentials, axis), exponentials
+
+
+def _shifted_exponentials(x, maximum, axis):
+    bounded = at_most(x, float(jnp.finfo(x.dtype).max))
+    return lax.exp(bounded - spread(within_range(maximum), x, axis))
+
+
+@functools.cache
+def _less_one(axis: tuple[int, ...]) -> Callable[..., jax.Array]:
+    """The sum of exp(x - m), less 1; a small rest keeps its digits in rows whose logarithm is near 0.
+
+    Where the maximum is not within 1/2 of 0 they would be lost when it is added; and where that holds for all rows,
+    as it mostly does, a second pass over x is saved. Under vmap one condition still stands for all rows.
+    """
+
+    def in_detail(x, maximum, total):
+        exponentials = _shifted_exponentials(x, maximum, axis)
+        others = lax.reduce_sum(exponentials - lax.floor(exponentials), axis)
+        return select(total < 1.5, others, total - 1)
+
+    @jax.custom_batching.custom_vmap
+    def less_one(x, maximum, total):
+        distance = lax.abs(maximum) + 1e30 * lax.floor(total * (2 / 3))
+        far = lax.reduce_min(distance, tuple(range(distance.ndim))) >= 0.5
+        return lax.cond(far, lambda x, maximum, total: total - 1, in_detail, x, maximum, total)
+
+    @less_one.def_vmap
+    def less_one_of_many(size, batched, *arrays):
+        arrays = [a if b else lax.broadcast(a, (size,)) for a, b in zip(arrays, batched, strict=True)]
+        return _less_one(tuple(d + 1 for d in axis))(*arrays), True
+
+    return less_one
 
 
 def _with_probabilities(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
     """logsumexp, and the softmax, but 0 where all entries are -inf."""
-    maximum, share, others, exponentials = _sums(x, axis)
-    nothing = maximum == -jnp.inf
-    value = select(nothing, -jnp.inf, maximum + log_total(share, others))
-    return value, exponentials * spread(select(nothing, 0.0, largest_probability(share, others)), x, axis)
+    maximum, total, exponentials = _shifted_sum(x, axis)
+    value = maximum + lax.log1p(_less_one(axis)(x, maximum, total))
+    share = 1 / select(total == 0, jnp.inf, total)
+    return value, exponentials * spread(share, x, axis)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
