@@ -1,0 +1,112 @@
+"""Tests that fail as yet, and why. A test that starts to pass has to be taken out of here."""
+
+REASONS: dict[str, list[str]] = {
+    "the logarithm of a quotient of factors of unknown sign is not taken apart (4)": [
+        "test_log.py::test_spellings[log(u / v)-float32]",
+        "test_log.py::test_spellings[log(u * (1 / v))-float32]",
+        "test_log.py::test_spellings[log(sqrt(u / v))-float32]",
+    ],
+    "the derivative of softmax cancels at its largest entry for a cotangent that is not one-hot (23)": [
+        "test_div.py::test_confident_softmax_weighted",
+        "test_div.py::test_softmax_along[all]",
+        "test_div.py::test_softmax_along[first]",
+        "test_div.py::test_softmax_along[last two]",
+        "test_div.py::test_softmax_along[first two]",
+        "test_div.py::test_softmax_along[outer two]",
+        "test_div.py::test_softmax_along[middle]",
+        "test_div.py::test_softmax_along[a negative one]",
+        "test_mul.py::test_over_rows[entropy of softmax]",
+        "test_mul.py::test_over_rows[entropy of exp over sum]",
+        "test_mul.py::test_over_rows[relative entropy of softmaxes]",
+        "test_sub.py::test_along_axes[1 - softmax(x)]",
+        "test_sub.py::test_along_axes[1 - exp(x) / sum]",
+    ],
+    "a matrix product of exponentials whose peaks do not meet underflows (25)": [
+        "test_log_along_axes.py::test_products[log(exp(x) @ exp(y)), peaks apart]",
+    ],
+    "a mask that multiplies a hazard is not read as a where (31)": [
+        "test_branches.py::test_masks_that_multiply[(x > 0) sqrt(max(x, 0))]",
+    ],
+    "a select of more than two cases is not guarded (31)": [
+        "test_branches.py::test_spellings[jnp.select-float32]",
+    ],
+    "the slope of logaddexp(log(u), log(v)) by a u that is 0 is NaN (32)": [
+        "test_log.py::test_spellings[logaddexp(log u, log v)-float32]",
+    ],
+    "the engine's derivative of a quotient squares the denominator (33)": [
+        "test_exp.py::test_spellings[exp(log(a) + log(1 / b))-float32]",
+    ],
+    "the slopes of a length of exponentials underflow before their product does (34)": [
+        "test_exp.py::test_along_axes[sqrt(sum(exp(x)**2))]",
+        "test_exp.py::test_along_axes[sum(exp(x)**2)**0.5]",
+    ],
+    "the value shows the domain error, the gradient does not (36)": [
+        "test_exp.py::test_domain_errors_survive[exp(log(x))]",
+        "test_exp.py::test_domain_errors_survive[expm1(log(x))]",
+        "test_exp.py::test_domain_errors_of_two_arguments_survive[exp(log(a) + log(b))]",
+        "test_log.py::test_domain_errors_survive[log(-exp(x))]",
+        "test_log.py::test_domain_errors_survive[log(-exp(x) * exp(x))]",
+        "test_log.py::test_domain_errors_survive[log(u**3)]",
+        "test_log.py::test_domain_errors_survive[log(sqrt(u))]",
+        "test_log.py::test_domain_errors_of_two_arguments_survive[log(sqrt(a) * sqrt(b))]",
+        "test_log.py::test_domain_errors_of_two_arguments_survive[log(sqrt(a * b))]",
+        "test_log.py::test_domain_errors_of_two_arguments_survive[log(a * exp(b))]",
+        "test_log_along_axes.py::test_domain_errors_survive[log(prod(x))]",
+        "test_log_along_axes.py::test_domain_errors_survive[log(max(exp(x)))]",
+        "test_mul.py::test_domain_errors_survive[exp(x) exp(-x)]",
+        "test_sub.py::test_domain_errors_survive[1 - sigmoid(x)]",
+        "test_sub.py::test_domain_errors_survive[1 - exp(log(x))]",
+        "test_sub.py::test_domain_errors_survive[exp(x) - exp(x)]",
+    ],
+    "a guard that is there already is not recognised (40)": [
+        "test_branches.py::test_left_alone[elu]",
+    ],
+    "the derivative of log(1 - exp(b - a)) + a by b rounds to 0 (45)": [
+        "test_log.py::test_spellings[log(exp(a) (1 - exp(b - a)))-float32]",
+    ],
+    "x**3 / (exp(x) - 1) underflows in 1 / expm1(x) (47)": [
+        "test_div.py::test_spellings[x**3 / (exp(x) - 1)-float32]",
+    ],
+    "a dot product with a logarithm is not looked into (49)": [
+        "test_mul.py::test_over_rows[p . log(p)]",
+    ],
+    "the slope of a product with a logarithm is NaN at 0 (50)": [
+        "test_mul.py::test_spellings[p (log(p) + 1)-float32]",
+        "test_mul.py::test_spellings[p log(p**2)-float32]",
+        "test_mul.py::test_spellings[p log(sqrt(p))-float32]",
+        "test_mul.py::test_spellings[sqrt(p) log(p)-float32]",
+        "test_mul.py::test_spellings[p log(p / q)-float32]",
+        "test_mul.py::test_spellings[p (log(p) - log(q))-float32]",
+        "test_mul.py::test_spellings[-p log(q / p)-float32]",
+        "test_mul.py::test_spellings[-(t log(p) + (1 - t) log(1 - p))-float32]",
+        "test_mul.py::test_spellings[-t log(p) - (1 - t) log1p(-p)-float32]",
+    ],
+    "x[:, 0] - logsumexp(x), 1 - sum(w softmax) are not seen as one minus a probability (51)": [
+        "test_sub.py::test_along_axes[x[:, 0] - logsumexp(x)]",
+        "test_sub.py::test_along_axes[1 - the weighted sum of softmax]",
+    ],
+    "moves other than broadcasts and reshapes between a hazard and its where are not followed (57)": [
+        "test_branches.py::test_spellings[log of a reversed x-float32]",
+    ],
+    "the square of a softmax entry near 1 has a slope that rounds to 0 (58)": [
+        "test_exp.py::test_along_axes[exp(2 log(softmax(x)))]",
+    ],
+    "a matrix product of two softmaxes underflows (61)": [
+        "test_log_along_axes.py::test_products[log(softmax(x) @ softmax(y))]",
+    ],
+    "the gradient of the logarithm of a partial sum of a softmax cancels (62)": [
+        "test_log_along_axes.py::test_moves[sum of three]",
+    ],
+    "x picked by a sum with a one-hot constant is not seen as an entry (65)": [
+        "test_sub.py::test_along_axes[(t x).sum - log(sum(exp(x)))]",
+    ],
+    "no rule yet: cube roots of exponentials (b1)": [
+        "test_log.py::test_spellings[log(cbrt(exp(x)))-float32]",
+    ],
+    "no rule yet: sqrt(x)**2 (b4)": [
+        "test_mul.py::test_spellings[sqrt(x) sqrt(x)-float32]",
+        "test_mul.py::test_spellings[sqrt(x)**2-float32]",
+    ],
+}
+
+KNOWN: dict[str, str] = {test: reason for reason, tests in REASONS.items() for test in tests}
