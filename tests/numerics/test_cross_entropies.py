@@ -175,3 +175,24 @@ def test_axes_and_dtypes():
     assert half.dtype == "float16"
     with in_dtype("float64"):
         assert numerics.sigmoid_cross_entropy(jnp.float64(1.0), jnp.float32(0.5)).dtype == "float64"
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (50, 7), (4500, 4)])
+def test_logits_that_are_products(shape):
+    """Contracted with a subtraction they are rounded in another way than alone: the largest one is not itself."""
+    random = np.random.default_rng(0)
+    z = random.normal(size=shape).astype("float32")
+    z[:, 0] = 15 + random.uniform(size=shape[0])
+    label = jnp.zeros(shape[0], int)
+    targets = jax.nn.one_hot(label, shape[1])
+    losses = {
+        "cross entropy": lambda z: numerics.softmax_cross_entropy(2.7 * z, targets),
+        "log_softmax": lambda z: -numerics.log_softmax(2.7 * z)[jnp.arange(shape[0]), label],
+        "logsumexp": lambda z: numerics.logsumexp(2.7 * (z - z[:, :1]), 1),
+    }
+    wide = np.float32(2.7).astype("float64") * z
+    rest = np.exp(wide[:, 1:] - wide[:, :1]).sum(1)
+    for name, loss in losses.items():
+        value, slope = jax.jit(lambda z, loss=loss: (loss(z), jax.grad(lambda z: loss(z).sum())(z)))(z)
+        assert np.allclose(value, rest, rtol=1e-4, atol=0), name
+        assert name == "logsumexp" or np.allclose(slope[:, 0], -2.7 * rest, rtol=1e-4, atol=0), name

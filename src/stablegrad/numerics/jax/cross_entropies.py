@@ -25,6 +25,7 @@ from stablegrad.numerics.jax.softmaxes import (
     factors,
     log_softmax,
     log_total,
+    powers,
     probabilities_and_complements,
     sums,
 )
@@ -46,7 +47,7 @@ def softmax_cross_entropy(x: jax.Array, t: jax.Array, axis: Axis = -1) -> jax.Ar
     >>> print(f"{softmax_cross_entropy(x, t):.4e} {jax.grad(softmax_cross_entropy)(x, t)[0]:.4e}")
     9.3576e-14 -9.3576e-14
     """
-    return _entropy(x, t, *sums(_powers(x, axis), axis), lax.reduce_sum(t, axis), axis)
+    return _entropy(x, t, *sums(powers(x, axis), axis), lax.reduce_sum(t, axis), axis)
 
 
 @derivative_of(softmax_cross_entropy)
@@ -65,11 +66,6 @@ def _surprise(x, t, axis):
     return select((t == 0) & (log_p == -jnp.inf), 0.0, -log_p)
 
 
-def _powers(x: jax.Array, axis: tuple[int, ...]) -> jax.Array:
-    """As in `softmaxes.py`, but NaN where an entry is inf."""
-    return lax.exp(x - spread(lax.reduce_max(x, axis), x, axis))
-
-
 def _entropy(x, t, share, others, weight, axis):
     if not x.size:
         return weight
@@ -77,18 +73,21 @@ def _entropy(x, t, share, others, weight, axis):
 
 
 def _mean_gap(x: jax.Array, t: jax.Array, axis: tuple[int, ...]) -> jax.Array:
-    """sum(t * (x - maximum)), without a conditional: infinite gaps are taken as the largest number, so that a
-    target 0 makes them 0; the others, being huge, then leave the range."""
+    """sum(t * (x - maximum)), without a conditional: entries are bounded from below, so that a target 0 makes an
+    infinite gap 0; with another target it is huge, and then leaves the range.
+
+    (The bound stands before the subtraction for the sake of the maximum, see `powers`.)
+    """
     x = lax.optimization_barrier(x)
     number = jnp.finfo(x.dtype)
-    gap = at_least(x - spread(lax.reduce_max(x, axis), x, axis), -float(number.max))
+    gap = at_least(x, -0.5 * float(number.max)) - spread(lax.reduce_max(x, axis), x, axis)
     steps = 2 / float(number.eps)
     return lax.optimization_barrier(lax.reduce_sum(t * gap, axis) * steps) * (1 / steps)
 
 
 def _with_excess(x: jax.Array, t: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
     """The cross entropy, and sum(t) * softmax(x) - t."""
-    exponentials, weight = _powers(x, axis), lax.reduce_sum(t, axis)
+    exponentials, weight = powers(x, axis), lax.reduce_sum(t, axis)
     share, others = sums(exponentials, axis)
     a, b = factors(share, others)
     excess = exponentials * spread(b * weight, x, axis) - (t - exponentials * spread(a * weight, x, axis))

@@ -83,7 +83,11 @@ def _one_minus_softmax_rule(axis, primals, tangents):
 
 
 def powers(x: jax.Array, axis: tuple[int, ...]) -> jax.Array:
-    """exp(x - maximum), 1 at entries inf; NaN where all are -inf."""
+    """exp(x - maximum), 1 at entries inf; NaN where all are -inf.
+
+    At the maximum it is exactly 1: `at_most` is not only for infinities. Where x is k * z, XLA contracts a plain
+    x - maximum into one rounding of k * z - maximum, which need not be 0, but not across a minimum.
+    """
     top = float(jnp.finfo(x.dtype).max)
     return lax.exp(at_most(x, top) - spread(at_most(lax.reduce_max(x, axis), top), x, axis))
 
@@ -100,19 +104,24 @@ def sums(exponentials: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax
 
 def log_total(share: jax.Array, others: jax.Array) -> jax.Array:
     """log(sum(powers)), from `sums`."""
-    confident = lax.floor(share)  # 1 or 0
+    # `_confident` once more, as a number. The last factor is 0 if no one was left out, where exp(0) is not 1.
+    confident = lax.floor(share) * (1 - lax.floor(share * (others + 0.5) * (2 / 3)))
     return lax.log1p(others * confident + (1 - confident) * (3 / share * 0.5 - 1))
+
+
+def _confident(share: jax.Array, others: jax.Array) -> jax.Array:
+    return (share > 1.0001) & (share * (others + 0.49) < 1.5)
 
 
 def largest_probability(share: jax.Array, others: jax.Array) -> jax.Array:
     """The largest probability, from `sums`. A step of Newton's method replaces a sum that is rounded next to 1."""
     p = share * (2 / 3)
-    return select(share > 1.0001, p * (2 - (1 + others) * p), p)
+    return select(_confident(share, others), p * (2 - (1 + others) * p), p)
 
 
 def factors(share: jax.Array, others: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Two numbers whose sum is the largest probability, the first 1 or 0: 1 and minus the rest where it is near 1."""
-    confident, p = share > 1.0001, largest_probability(share, others)
+    confident, p = _confident(share, others), largest_probability(share, others)
     return select(confident, 1.0, lax.full_like(p, 0)), select(confident, -others * p, p)
 
 
@@ -178,7 +187,7 @@ probabilities_and_complements = jax.jit(_shares_core, static_argnums=1, inline=T
 def _shares(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
     exponentials = powers(x, axis)
     share, others = sums(exponentials, axis)
-    rest = select(share > 1.0001, others, 1.5 / share - 1)
+    rest = select(_confident(share, others), others, 1.5 / share - 1)
     share = spread(largest_probability(share, others), x, axis)
     return exponentials * share, (spread(rest, x, axis) + (1 - exponentials)) * share
 
