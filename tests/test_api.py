@@ -164,7 +164,6 @@ def test_an_error_of_the_function_comes_through():
         explain(fails)(GAP)
 
 
-@pytest.mark.xfail(reason="the program that is already stabilized is explained", strict=True)
 def test_a_stabilized_function_is_explained_as_the_function_itself():
     limited = stabilize(loss, disable="cross_entropy")
     assert explain(stabilize(loss))(GAP).rewrites == explain(loss)(GAP).rewrites

@@ -14,6 +14,7 @@ from stablegrad.graph.arrange import arrange, reshape, transpose
 from stablegrad.graph.build import stop_gradient
 from stablegrad.graph.node import Graph, Handle
 
+some = settings(max_examples=40)  # of each operation
 NUMBERS = st.one_of(
     st.sampled_from([0.0, 1.0, -1.0, 0.5, 2.0, 1e-20, -1e-20, 1e-300, 1e20, -700.0, 710.0]),
     st.floats(-10, 10),
@@ -65,6 +66,7 @@ def test_every_bound_is_tested():
 
 
 @pytest.mark.parametrize("op", UNARY)
+@some
 @given(case=bounded())
 def test_functions_of_one_value(op, case):
     bounds, values = case
@@ -75,6 +77,7 @@ def test_functions_of_one_value(op, case):
 
 
 @pytest.mark.parametrize("op", BINARY)
+@some
 @given(left=bounded(), right=bounded())
 def test_functions_of_two_values(op, left, right):
     graph, facts = Graph(), Facts()
@@ -83,6 +86,7 @@ def test_functions_of_two_values(op, left, right):
     holds(facts.interval(node), evaluate(node, {x: left[1].reshape(SHAPE), y: right[1].reshape(SHAPE)}))
 
 
+@some
 @given(case=bounded(), n=st.integers(-5, 5))
 def test_whole_powers(case, n):
     bounds, values = case
@@ -92,6 +96,7 @@ def test_whole_powers(case, n):
     holds(facts.interval(node), evaluate(node, {x: values.reshape(SHAPE)}))
 
 
+@some
 @given(low=bounded(), case=bounded(), high=bounded())
 def test_clamps(low, case, high):
     graph, facts = Graph(), Facts()
@@ -103,6 +108,7 @@ def test_clamps(low, case, high):
 
 @pytest.mark.parametrize("op", ALONG)
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+@some
 @given(case=bounded())
 def test_reductions(op, axes, case):
     bounds, values = case
@@ -114,6 +120,7 @@ def test_reductions(op, axes, case):
 
 
 @pytest.mark.parametrize("op", ["reduce_sum", "reduce_prod"])
+@some
 @given(case=bounded())
 def test_reductions_over_nothing(op, case):
     graph, facts = Graph(), Facts()
@@ -132,6 +139,7 @@ def test_the_largest_of_nothing(op, value):
 
 @pytest.mark.parametrize("op", CUMULATIVE)
 @pytest.mark.parametrize("reverse", [False, True])
+@some
 @given(case=bounded())
 def test_cumulative_operations(op, reverse, case):
     bounds, values = case
@@ -146,8 +154,8 @@ COMPARISON = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.gre
 
 @pytest.mark.parametrize("comparison", COMPARISON)
 @pytest.mark.parametrize("number_first", [False, True])
+@some
 @given(case=bounded(), other=bounded(), number=NUMBERS, taken=st.booleans())
-@settings(max_examples=50)
 def test_a_choice_by_comparison_with_a_number(comparison, number_first, case, other, number, taken):
     """where(x > 1, x, y): x is above 1 where it is taken."""
     graph, facts = Graph(), Facts()
@@ -160,6 +168,7 @@ def test_a_choice_by_comparison_with_a_number(comparison, number_first, case, ot
     holds(facts.interval(node), np.where(holds_there, *((a, b) if taken else (b, a))))
 
 
+@some
 @given(cases=st.lists(bounded(), min_size=2, max_size=4), data=st.data())
 def test_a_choice_by_index(cases, data):
     graph, facts = Graph(), Facts()
@@ -175,8 +184,8 @@ CASTS = ["float64", "float32", "float16", "int32", "int8", "uint8", "bool"]
 
 @pytest.mark.parametrize("source", ["float64", "int32", "bool"])
 @pytest.mark.parametrize("target", CASTS)
+@some
 @given(case=bounded())
-@settings(max_examples=50)
 def test_casts(source, target, case):
     """Whole numbers beyond the target are the engine's business; what fits must be inside."""
     (low, high), values = case
@@ -199,8 +208,8 @@ def test_casts(source, target, case):
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32"])
 @pytest.mark.parametrize("op", ["add", "sub", "mul", "neg"])
+@some
 @given(data=st.data())
-@settings(max_examples=50)
 def test_whole_numbers_wrap_around(op, dtype, data):
     limits = np.iinfo(dtype)
     graph, facts, inputs, values = Graph(), Facts(), [], {}
@@ -219,6 +228,7 @@ def test_whole_numbers_wrap_around(op, dtype, data):
 # -- layouts ---------------------------------------------------------------------------------------------------------
 
 
+@some
 @given(case=bounded())
 def test_layouts_keep_the_bounds(case):
     bounds, _ = case
@@ -260,6 +270,7 @@ def test_a_product_of_matrices_without_negative_entries_has_none():
 # -- numbers of the program ------------------------------------------------------------------------------------------
 
 
+@some
 @given(st.floats(allow_nan=False))
 def test_literals(number):
     assert Facts().interval(Graph().literal(number, FLOAT)) == (number, number)
