@@ -1,0 +1,67 @@
+"""Each rule by name: it fires in its example, and switched off it does not."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.nn import sigmoid, softmax
+from jax.scipy.special import logit, xlogy
+
+from stablegrad import explain, rule_names, stabilize
+
+X = np.array([[-2.0, 0.5], [0.25, 1.0]], np.float32)
+POSITIVE = np.array([[0.25, 0.5], [0.75, 1.5]], np.float32)
+EXAMPLES = {
+    "cross_entropy": (lambda x: -jnp.sum(jnp.array([0.25, 0.75]) * jnp.log(softmax(x)), -1), X),
+    "difference_that_cancels": (lambda x: 1 - sigmoid(x), X),
+    "expm1_with_right_derivative": (lambda x: jnp.expm1(x), X),
+    "exponential_of_logarithm": (lambda x: jnp.exp(jnp.log(x) / 2), POSITIVE),
+    "inverse_tangent_of_ratio": (lambda x: jnp.arctanh(jnp.tanh(x)), X),
+    "log_of_companion": (lambda x: jnp.log(1 + jnp.exp(x)), X),
+    "logaddexp_of_logarithms": (lambda x: jnp.logaddexp(jnp.log(sigmoid(x)), x), X),
+    "logarithm_over_its_argument": (lambda x: jnp.log1p(x) / x, POSITIVE),
+    "logit_of_companion": (lambda x: logit(sigmoid(x)), X),
+    "power_of_scaled": (lambda x: (1 - sigmoid(x)) ** 2.5, X),
+    "product_of_exponentials": (lambda x: jnp.exp(x) * jnp.exp(-2 * x), X),
+    "product_that_cancels": (lambda x: (3 / x) * x, POSITIVE),
+    "product_with_logarithm": (lambda x: x * jnp.log(x), POSITIVE),
+    "quotient_of_exponentials": (lambda x: 1 / (1 + jnp.exp(x)), X),
+    "quotient_that_cancels": (lambda x: x * (x + 1) / x, POSITIVE),
+    "root_of_scaled": (lambda x: jnp.sqrt(jnp.exp(x)), X),
+    "softmax_of_rewritten_sum": (lambda x: softmax(x) * (1 - softmax(x)), X),
+    "sum_with_logarithm": (lambda x: jnp.log(1 + jnp.exp(x)) - x, X),
+    "untaken_branch": (lambda x: jnp.where(x > 0, jnp.log(x), 0.0), X),
+    "xlogy_of_companion": (lambda x: xlogy(2.0, sigmoid(x)), X),
+}
+
+
+def fired(f, x, **options):
+    return {r.rule for r in explain(f, **options)(x).rewrites}
+
+
+def test_every_rule_has_an_example():
+    assert set(EXAMPLES) == set(rule_names())
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_switched_off(name):
+    f, x = EXAMPLES[name]
+    assert name in fired(f, x)
+    assert name not in fired(f, x, disable=name)
+    stable = stabilize(f, disable=[name])
+    np.testing.assert_allclose(stable(x), f(x), rtol=2e-6)
+    got, plain = (jax.grad(lambda x, g=g: g(x).sum())(x) for g in (stable, f))
+    np.testing.assert_allclose(got, plain, rtol=2e-5, atol=1e-7)
+
+
+def test_all_switched_off_is_the_plain_program():
+    for f, x in EXAMPLES.values():
+        assert not fired(f, x, disable=rule_names())
+        np.testing.assert_array_equal(stabilize(f, disable=rule_names())(x), f(x))
+
+
+def test_only_that_one():
+    """Another rule is not touched by the name of one."""
+    f = lambda x: jnp.log(sigmoid(x)) + jnp.sin(1 - sigmoid(x))  # noqa: E731
+    assert fired(f, X, disable="log_of_companion") == {"difference_that_cancels"}
+    assert fired(f, X, disable="difference_that_cancels") == {"log_of_companion"}
