@@ -81,7 +81,7 @@ def compile_times(losses: tuple, case: Case, arguments: tuple, rounds: int) -> R
 
 
 def table(results: list[Result]) -> Table:
-    out = Table(title="Stabilized over written by hand", caption="time: median of the paired ratios [middle half]")
+    out = Table(title="Stabilized over written by hand", caption="time: median and middle half of the paired ratios")
     for name in ("loss", "by hand", "time", "of the minima", "memory", "compile time"):
         out.add_column(name, justify="left" if name == "loss" else "right", no_wrap=True)
     for result in results:

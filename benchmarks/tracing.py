@@ -73,7 +73,7 @@ def growth(results: list[Result]) -> Iterator[tuple[str, float]]:
 
 def table(results: list[Result]) -> Table:
     exponents = dict(growth(results))
-    out = Table(title="Added to make_jaxpr", caption="ratios: median [middle half]; exponent: from 500 equations on")
+    out = Table(title="Added to make_jaxpr", caption="ratios: median and middle half; exponent: from 500 equations on")
     for column in ("program", "equations", "make_jaxpr", "stabilized over plain", "added", "exponent"):
         out.add_column(column, justify="left" if column == "program" else "right", no_wrap=True)
     for r in results:

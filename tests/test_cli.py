@@ -42,6 +42,12 @@ def own_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
 
 
+@pytest.fixture(autouse=True)
+def no_width_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some runners of tests tell their processes a width; a command whose output goes to a file has none."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> str:
     path = tmp_path / "my_losses.py"

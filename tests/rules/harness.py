@@ -17,13 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rules.program_shape import names_of, still_there
+from rules.program_shape import still_there
 from stablegrad import explain, stabilize
 from stablegrad.exact.error import within_contract
 from stablegrad.rules import RULES
 from stablegrad.truth import Truth, truth
-
-EXPONENTS = {"float16": 0.13, "bfloat16": 1.0, "float32": 1.0, "float64": 8.0}  # reach of exp, relative to float32
 
 
 @contextlib.contextmanager
@@ -31,17 +29,6 @@ def in_dtype(dtype: str) -> Iterator[None]:
     """The context that a dtype needs."""
     with jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext():
         yield
-
-
-def exponents(points: Sequence[Any], dtype: str) -> np.ndarray:
-    """Points made for float32's exp, moved to where the exp of `dtype` over- and underflows: those above 50."""
-    array = np.asarray(points, np.float64)
-    return np.where(np.abs(array) > 50, array * EXPONENTS[dtype], array)
-
-
-def padded(points: Sequence[Any], length: int = 8) -> list[Any]:
-    """The points, the last one repeated up to a common number: programs of one shape share compiled operations."""
-    return [*points, *[points[-1]] * (-len(points) % length)]
 
 
 @dataclass(frozen=True)
@@ -57,6 +44,14 @@ class Program:
     """f at args: its exact answer, and the answers of the plain and the stabilized program.
 
     The gradient is that of the sum of f's outputs, by every argument of floats.
+
+    Args:
+        f: the program.
+        args: floats are cast to `dtype`, integers and booleans are left.
+        dtype: of the arguments.
+        slope_of_log_of_zero: where the exact slope is infinite any number will do, but no NaN: by convention `xlogy`
+            has slope 0 at 0 * log(0).
+        meaning: the same mathematics, where the exact evaluator does not know an operation of f.
     """
 
     def __init__(
@@ -66,54 +61,57 @@ class Program:
         dtype: str = "float32",
         *,
         slope_of_log_of_zero: bool = False,
-        **options: Any,
+        meaning: Callable[..., Any] | None = None,
     ) -> None:
-        self.slope_of_log_of_zero = slope_of_log_of_zero
         self.f = f
         self.dtype = dtype
         self.args = tuple(a if _is_discrete(a) else jnp.asarray(np.asarray(a, np.float64), dtype) for a in args)
         self.wrt = tuple(k for k, a in enumerate(self.args) if not _is_discrete(a))
-        self.options = options
+        self.slope_of_log_of_zero = slope_of_log_of_zero
+        self.meaning = meaning or f
 
     @cached_property
     def exact(self) -> Truth:
-        return truth(self.f, *self.args, wrt=self.wrt)
+        return truth(self.meaning, *self.args, wrt=self.wrt)
 
     @cached_property
     def stable(self) -> Callable[..., Any]:
-        return stabilize(self.f, **self.options)
+        return stabilize(self.f)
 
-    def answers(self, thorough: bool) -> Iterator[Answer]:
-        """Eager and jitted: value alone, gradient alone, both together; jitted alone only if `thorough`."""
-        f, loss = self.stable, _total(self.stable)
+    def value_and_gradient(self, *args: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Of the stabilized program."""
+        f = self.stable
         both = jax.value_and_grad(lambda *a: ((y := f(*a)).sum(), y), self.wrt, has_aux=True)
-        for way, wrap in (("eager", lambda g: g), ("jit", jax.jit)):
-            if thorough or way == "eager":
-                yield Answer(f"{way} value", wrap(f)(*self.args), None)
-                yield Answer(f"{way} gradient", None, wrap(jax.grad(loss, self.wrt))(*self.args))
-            (_, value), gradient = wrap(both)(*self.args)
-            yield Answer(f"{way} value_and_grad", value, gradient)
+        (_, value), gradient = both(*args)
+        return value, gradient
+
+    def eager(self) -> Iterator[Answer]:
+        """Value alone, gradient alone, both together."""
+        yield Answer("eager value", self.stable(*self.args), None)
+        yield Answer("eager gradient", None, jax.grad(total(self.stable), self.wrt)(*self.args))
+        yield Answer("eager value_and_grad", *self.value_and_gradient(*self.args))
+
+    def jitted(self) -> Iterator[Answer]:
+        """The same, each a program of its own."""
+        yield Answer("jit value", jax.jit(self.stable)(*self.args), None)
+        yield Answer("jit gradient", None, jax.jit(jax.grad(total(self.stable), self.wrt))(*self.args))
+        yield Answer("jit value_and_grad", *jax.jit(self.value_and_gradient)(*self.args))
 
     def transformed(self) -> Iterator[Answer]:
         """Forward mode, and stabilized bodies of vmap, scan and checkpoint; jitted in one program."""
         f, wrt, stable = self.f, self.wrt, self.stable
-
-        def twice(step: Callable[..., Any]) -> Callable[..., Any]:
-            return lambda *stacked: step(*stacked)
 
         def scanned(*stacked: Any) -> Any:
             return jax.lax.scan(lambda carry, a: (carry, f(*a)), 0.0, stacked)[1]
 
         def everything(*args: Any) -> dict[str, Any]:
             stacked = [jnp.stack([a, a]) for a in args]
-            batch = stabilize(jax.vmap(f), **self.options)
-            loop = stabilize(twice(scanned), **self.options)
-            remat = stabilize(jax.checkpoint(f), **self.options)
+            batch, loop, remat = stabilize(jax.vmap(f)), stabilize(scanned), stabilize(jax.checkpoint(f))
             return {
-                "forward mode": (stable(*args), jax.jacfwd(_total(stable), wrt)(*args)),
-                "checkpoint": (remat(*args), jax.grad(_total(remat), wrt)(*args)),
-                "vmap": (batch(*stacked), jax.grad(_total(batch), wrt)(*stacked)),
-                "scan": (loop(*stacked), jax.grad(_total(loop), wrt)(*stacked)),
+                "forward mode": (stable(*args), jax.jacfwd(total(stable), wrt)(*args)),
+                "checkpoint": (remat(*args), jax.grad(total(remat), wrt)(*args)),
+                "vmap": (batch(*stacked), jax.grad(total(batch), wrt)(*stacked)),
+                "scan": (loop(*stacked), jax.grad(total(loop), wrt)(*stacked)),
             }
 
         for way, (value, gradient) in jax.jit(everything)(*self.args).items():
@@ -126,12 +124,13 @@ class Program:
     # -- right or wrong ---------------------------------------------------------------------------------------------
 
     def value_right(self, got: Any) -> np.ndarray:
+        """Where the value is within the contract, or the exact one is not known."""
         found = self.exact
         right = within_contract(got, found.value, found.condition, self.dtype, sensitivity=found.sensitivity)
         return right | ~np.asarray(found.value_decided)
 
     def gradient_right(self, got: Sequence[Any]) -> list[np.ndarray]:
-        """An infinite exact slope may come out as another number under the convention for 0 * log(0)."""
+        """The same of each slope."""
         found = self.exact
         out = []
         for k, g in zip(self.wrt, got):
@@ -144,118 +143,89 @@ class Program:
         return out
 
     def assert_right(self, answer: Answer) -> None:
-        """Value and gradient of one answer are within the contract; shapes and dtypes are the plain program's."""
+        """Value and gradient of one answer are within the contract; shape and dtype are the plain program's."""
         if answer.value is not None:
             assert answer.value.dtype == np.asarray(self.exact.value).dtype, f"{answer.way}: the dtype changed"
-            _report(answer.way, answer.value, self.exact.value, self.value_right(answer.value))
+            report(answer.way, answer.value, self.exact.value, self.value_right(answer.value))
         if answer.gradient is not None:
             rights = self.gradient_right(answer.gradient)
             for k, g, right in zip(self.wrt, answer.gradient, rights):
-                _report(f"{answer.way}, by argument {k}", g, self.exact.gradient[k], right)
+                report(f"{answer.way}, by argument {k}", g, self.exact.gradient[k], right)
 
 
 # -- the assertions ------------------------------------------------------------------------------------------------
 
 
 def check_rule(
-    f: Callable[..., Any],
-    args: Sequence[Any],
+    program: Program,
     rule: str,
     *,
     fails_plain: Any = (),
-    dtype: str = "float32",
     thorough: bool = False,
-    slope_of_log_of_zero: bool = False,
+    jitted: Answer | None = None,
     source: Callable[..., Any] | None = None,
 ) -> None:
-    """The rule named `rule` fires in f and makes it right at args.
+    """The rule named `rule` fires in the program and makes it right.
 
     Args:
-        f: a program; its results are elementwise in the leading axis of the arguments, or one number.
-        args: floats are cast to `dtype`, integers and booleans are left.
+        program: its results are elementwise in the leading axis of the arguments, or one number.
         rule: a name of `stablegrad.rule_names()`.
         fails_plain: the positions along the leading axis where the plain program is wrong; True for a single result.
-        dtype: of the arguments.
         thorough: also forward mode, vmap, scan and checkpoint, and jitted value and gradient each alone.
-        slope_of_log_of_zero: where the exact slope is infinite any number will do, but no NaN: `xlogy` has slope 0
-            at 0 * log(0) by convention.
-        source: the function whose lines the report should name, where it is not f.
+        jitted: the jitted answer, where it is known already.
+        source: the function whose lines the report should name, where it is not the program's.
     """
-    with in_dtype(dtype):
-        program = Program(f, args, dtype, slope_of_log_of_zero=slope_of_log_of_zero)
+    with in_dtype(program.dtype):
         assert_rewritten(program, rule, source)
         assert_plain_fails(program, fails_plain)
-        for answer in program.answers(thorough):
+        for answer in program.eager():
             program.assert_right(answer)
-        assert_never_worse(program)
+        if jitted is not None:
+            program.assert_right(jitted)
+        if thorough or jitted is None:
+            for answer in program.jitted():
+                program.assert_right(answer)
         if thorough:
             for answer in program.transformed():
                 program.assert_right(answer)
+        assert_never_worse(program)
 
 
 def assert_rewritten(program: Program, rule: str, source: Callable[..., Any] | None = None) -> None:
-    """explain names the rule at a line of f, and an operation that it replaces is gone or fed differently."""
-    report = explain(program.f, **program.options)(*program.args)
-    places = {(r.file, r.line) for r in report.rewrites if r.rule == rule}
-    assert places, f"{rule} did not fire:\n{report}"
-    assert places & _lines(source or program.f), (
-        f"{rule} is reported at {places}, not at a line of the program:\n{report}"
-    )
+    """explain names the rule at a line of the program, and an operation that it replaces is gone or fed differently."""
+    found = explain(program.f)(*program.args)
+    places = {(r.file, r.line) for r in found.rewrites if r.rule == rule}
+    assert places, f"{rule} did not fire:\n{found}"
+    assert places & _lines(source or program.f), f"{rule} is reported at {places}, no line of the program:\n{found}"
     assert not still_there(roots_of(rule), program.f, program.stable, *program.args), (
-        f"{rule} fired, but the operation is still there:\n{report}"
+        f"{rule} fired, but the operation is still there:\n{found}"
     )
 
 
 def assert_plain_fails(program: Program, where: Any) -> None:
     """The plain program is wrong at the leading positions `where`, in value or gradient, eagerly."""
-    if where is True or len(where):
-        value, gradient = program.f(*program.args), jax.grad(_total(program.f), program.wrt)(*program.args)
-        right = _leading(program.value_right(value), program.args)
-        for g in program.gradient_right(gradient):
-            right &= _leading(g, program.args)
-        places = [k for k in (range(right.size) if where is True else where) if right[k]]
-        assert not places, f"the plain program is right at {places}: no breaking points"
+    if where is not True and not len(where):
+        return
+    value, gradient = program.f(*program.args), jax.grad(total(program.f), program.wrt)(*program.args)
+    rights = [program.value_right(value), *program.gradient_right(gradient)]
+    if where is True:
+        assert not all(np.all(r) for r in rights), "the plain program is right: no breaking point"
+        return
+    right = np.all([r.reshape(r.shape[0], -1).all(1) for r in rights], axis=0)
+    places = [k for k in where if right[k]]
+    assert not places, f"the plain program is right at {places}: no breaking points"
 
 
 def assert_never_worse(program: Program) -> None:
-    """Where the exact answer is not known, the stabilized value is the plain one, if that is finite."""
+    """Where the exact answer is not known, the stabilized value is the plain one, if that is finite.
+
+    Where it is known, the contract's bound says more.
+    """
     decided = np.asarray(program.exact.value_decided)
     if not decided.all():
         plain, stable = (np.asarray(f(*program.args), np.float64) for f in (program.f, program.stable))
         same = np.isclose(stable, plain, rtol=1e-4) | ~np.isfinite(plain) | decided
-        _report("where the exact value is not known", stable, plain, same)
-
-
-def assert_left_alone(f: Callable[..., Any], *args: Any, **options: Any) -> None:
-    """Nothing is rewritten: no report, and the same operations."""
-    report = explain(f, **options)(*args)
-    assert not report.rewrites, f"nothing is wrong here, but:\n{report}"
-    assert names_of(stabilize(f, **options), *args) == names_of(f, *args)
-
-
-def assert_same_kind(f: Callable[..., Any], *args: Any) -> None:
-    """Domain errors survive: NaN and infinite values are those of the plain program, eagerly and jitted.
-
-    And where the plain value and all its slopes are NaN, one of the stabilized slopes is.
-    """
-    arrays = tuple(jnp.asarray(np.asarray(padded(a)), "float32") for a in args)
-    wrt = tuple(range(len(arrays)))
-
-    def both(g: Callable[..., Any]) -> Callable[..., Any]:
-        return jax.value_and_grad(lambda *a: ((y := g(*a)).sum(), y), wrt, has_aux=True)
-
-    (_, plain), slopes = both(f)(*arrays)
-    plain = np.asarray(plain)
-    stable = stabilize(f)
-    for way, wrap in (("eager", lambda g: g), ("jit", jax.jit)):
-        (_, got), stable_slopes = wrap(both(stable))(*arrays)
-        got = np.asarray(got)
-        same = np.where(np.isfinite(plain), np.isclose(got, plain, rtol=1e-4, atol=1e-30), got == plain)
-        _report(f"{way} value", got, plain, same | (np.isnan(plain) & np.isnan(got)))
-        a, b = (np.isnan(np.stack([np.asarray(g) for g in slope])) for slope in (slopes, stable_slopes))
-        undefined = np.isnan(plain).reshape(plain.shape + (1,) * (a.ndim - 1 - plain.ndim))
-        lost = a.all(0) & undefined
-        _report(f"{way} gradient has a NaN (1) or none (0),", b.any(0), a.any(0), ~lost | b.any(0))
+        report("where the exact value is not known", stable, plain, same)
 
 
 def roots_of(rule: str) -> set[str]:
@@ -265,31 +235,13 @@ def roots_of(rule: str) -> set[str]:
     return {root for root, rules in RULES.items() if rule in {name for name, _ in rules}}
 
 
-def _total(f: Callable[..., Any]) -> Callable[..., Any]:
+def total(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The sum of the outputs of f."""
     return lambda *args: jnp.sum(f(*args))
 
 
-def _is_discrete(a: Any) -> bool:
-    return np.asarray(a).dtype.kind in "biu" and hasattr(a, "dtype")
-
-
-def _leading(right: np.ndarray, args: Sequence[Any]) -> np.ndarray:
-    """Along the leading axis alone; a single result counts for the whole."""
-    return right.reshape(right.shape[0], -1).all(1) if right.ndim else right.reshape(1)
-
-
-def _lines(f: Callable[..., Any]) -> set[tuple[str, int]]:
-    """(file, line) of all code of f."""
-    code = inspect.unwrap(f).__code__
-    found, waiting = set(), [code]
-    while waiting:
-        top = waiting.pop()
-        found |= {(top.co_filename, line) for _, _, line in top.co_lines() if line is not None}
-        waiting.extend(c for c in top.co_consts if isinstance(c, CodeType))
-    return found
-
-
-def _report(way: str, got: Any, expected: Any, right: np.ndarray) -> None:
+def report(way: str, got: Any, expected: Any, right: np.ndarray) -> None:
+    """Raise AssertionError with the numbers that are not right."""
     right = np.asarray(right)
     if not right.all():
         got, expected = (np.broadcast_to(np.asarray(x, np.float64), right.shape) for x in (got, expected))
@@ -298,3 +250,17 @@ def _report(way: str, got: Any, expected: Any, right: np.ndarray) -> None:
             for at in np.argwhere(~right)[:6]
         ]
         raise AssertionError(f"{way} is wrong " + "; ".join(rows))
+
+
+def _is_discrete(a: Any) -> bool:
+    return np.asarray(a).dtype.kind in "biu" and hasattr(a, "dtype")
+
+
+def _lines(f: Callable[..., Any]) -> set[tuple[str, int]]:
+    """(file, line) of all code of f."""
+    found, waiting = set(), [inspect.unwrap(f).__code__]
+    while waiting:
+        top = waiting.pop()
+        found |= {(top.co_filename, line) for _, _, line in top.co_lines() if line is not None}
+        waiting.extend(c for c in top.co_consts if isinstance(c, CodeType))
+    return found

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from jax.nn import log_softmax, sigmoid, softmax
 
-from rules.harness import assert_left_alone, check_rule
+from rules.harness import Program, check_rule
+from rules.tables import Case, Cases
+from rules.unchanged import assert_left_alone
 from stablegrad import explain, stabilize
 
 ROWS = np.array([[200.0, -3.0, 1.5, 0.5], [-100.0, 0.25, 100.0, 99.5], [20.0, -0.25, 0.5, -1.0], [1.0, 2.0, 3.0, 4.0]])
@@ -23,20 +25,19 @@ CATEGORICAL = {
 }
 
 
-@pytest.mark.parametrize("name", CATEGORICAL)
+LOG = "log_of_companion"
+CATEGORICAL_CASES = Cases({name: Case(f, [ROWS, TARGETS], LOG, [0, 1]) for name, f in CATEGORICAL.items()})
+
+
+@pytest.mark.parametrize("name", CATEGORICAL_CASES)
 def test_categorical(name):
-    check_rule(CATEGORICAL[name], [ROWS, TARGETS.astype(np.float32)], "log_of_companion", fails_plain=[0, 1])
+    CATEGORICAL_CASES.check(name)
 
 
 @pytest.mark.parametrize("reduce", [jnp.sum, jnp.mean], ids=["sum", "mean"])
 def test_of_a_batch(reduce):
-    check_rule(
-        lambda x, t: -reduce(t * jnp.log(softmax(x))),
-        [ROWS, TARGETS],
-        "log_of_companion",
-        fails_plain=True,
-        thorough=True,
-    )
+    program = Program(lambda x, t: -reduce(t * jnp.log(softmax(x))), [ROWS, TARGETS])
+    check_rule(program, LOG, fails_plain=True, thorough=True)
 
 
 LOGITS = np.array([[-200.0, -20.0, -0.5], [0.0, 0.7, 20.0], [200.0, 1.0, -1.0], [95.0, -95.0, 3.0]])
@@ -51,9 +52,12 @@ BINARY = {
 }
 
 
-@pytest.mark.parametrize("name", BINARY)
+BINARY_CASES = Cases({name: Case(f, [LOGITS, LABELS], LOG, [0, 2, 3]) for name, f in BINARY.items()})
+
+
+@pytest.mark.parametrize("name", BINARY_CASES)
 def test_binary(name):
-    check_rule(BINARY[name], [LOGITS, LABELS.astype(np.float32)], "log_of_companion", fails_plain=[0, 2, 3])
+    BINARY_CASES.check(name)
 
 
 def test_reported_by_name():
@@ -79,7 +83,7 @@ def test_log_probabilities_in_use_elsewhere_are_kept():
         logs = jnp.log(softmax(x))
         return -(t * logs).sum(-1) + logs[:, 0]
 
-    check_rule(f, [ROWS, TARGETS.astype(np.float32)], "log_of_companion", fails_plain=[1])
+    check_rule(Program(f, [ROWS, TARGETS]), LOG, fails_plain=[1])
 
 
 def test_library_functions_are_left_alone():

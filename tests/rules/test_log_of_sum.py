@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from jax.nn import log_softmax, logsumexp, softmax
 
-from rules.harness import assert_left_alone, assert_same_kind, check_rule
+from rules.harness import Program, check_rule, in_dtype
+from rules.tables import Case, Cases
+from rules.unchanged import Domain, assert_left_alone
 
 INF, NAN = float("inf"), float("nan")
 LOG = "log_of_companion"
@@ -41,28 +43,40 @@ SUMS = {
 }
 
 
-@pytest.mark.parametrize("name", SUMS)
+HELD = WEIGHTS.astype(np.float32)
+SUM_CASES = Cases({name: Case(lambda x, f=f: f(x, HELD), [ROWS], LOG, [0, 1], source=f) for name, f in SUMS.items()})
+
+
+@pytest.mark.parametrize("name", SUM_CASES)
 def test_sums(name):
-    f = SUMS[name]
-    check_rule(lambda x: f(x, WEIGHTS.astype(np.float32)), [ROWS], LOG, fails_plain=[0, 1], source=f,
-               thorough=name in ("log(sum(exp(x)))", "log(exp(x) @ v)"))  # fmt: skip
+    SUM_CASES.check(name, thorough=name in ("log(sum(exp(x)))", "log(exp(x) @ v)"))
 
 
-@pytest.mark.parametrize("name", ["log(sum(w exp(x)))", "log(einsum)", "log(sum(exp(x) / w))"])
+BY_WEIGHT_CASES = Cases(
+    {
+        name: Case(SUMS[name], [ROWS / 4, WEIGHTS], LOG)
+        for name in ("log(sum(w exp(x)))", "log(einsum)", "log(sum(exp(x) / w))")
+    }
+)
+
+
+@pytest.mark.parametrize("name", BY_WEIGHT_CASES)
 def test_sums_differentiated_by_weights(name):
-    check_rule(SUMS[name], [ROWS / 4, WEIGHTS], LOG)
+    BY_WEIGHT_CASES.check(name)
 
 
 def test_sum_over_a_zero_weight():
     """A weight 0 above an exponential that overflows takes no part in value or gradient."""
     w = np.array([[0, 1, 0, 0], [0, 0, 0, 1], [0, 1, 0, 1], [1, 1, 0, 0.0]], np.float32)
-    check_rule(lambda x: jnp.log(jnp.sum(w * jnp.exp(x), -1)), [ROWS], LOG, fails_plain=[0, 1])
+    check_rule(Program(lambda x: jnp.log(jnp.sum(w * jnp.exp(x), -1)), [ROWS]), LOG, fails_plain=[0, 1])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 def test_other_dtypes(dtype):
     x = ROWS * {"float16": 0.13, "bfloat16": 1, "float64": 8}[dtype]
-    check_rule(lambda x: jnp.log(jnp.sum(jnp.exp(x), -1)), [x], LOG, fails_plain=[0, 1], dtype=dtype)
+    with in_dtype(dtype):
+        program = Program(lambda x: jnp.log(jnp.sum(jnp.exp(x), -1)), [x], dtype)
+    check_rule(program, LOG, fails_plain=[0, 1])
 
 
 CUBE = (np.arange(12.0).reshape(2, 2, 3) * 7 % 61 * 6 - 180) / 1.5
@@ -70,74 +84,100 @@ CUBE_WEIGHTS = np.round(np.cos(np.arange(12.0)).reshape(2, 2, 3) * 16).astype(np
 AXES = {"all": None, "first": 0, "middle": 1, "last two": (1, 2), "outer two": (0, 2), "a negative one": -3}
 
 
-@pytest.mark.parametrize("name", AXES)
-@pytest.mark.parametrize("keepdims", [False, True])
-def test_logsumexp_along(name, keepdims):
-    f = lambda x: jnp.log(jnp.sum(jnp.exp(x), AXES[name], keepdims=keepdims))  # noqa: E731
-    check_rule(f, [CUBE], LOG)
+def log_softmax_along(axis):
+    return lambda x: CUBE_WEIGHTS * jnp.log(jnp.exp(x) / jnp.sum(jnp.exp(x), axis, keepdims=True))
 
 
-@pytest.mark.parametrize("name", AXES)
-def test_log_softmax_along(name):
-    axis = AXES[name]
-    check_rule(
-        lambda x: CUBE_WEIGHTS * jnp.log(jnp.exp(x) / jnp.sum(jnp.exp(x), axis, keepdims=True)),
-        [CUBE], LOG, fails_plain=[0, 1],
-    )  # fmt: skip
+def log_one_minus_softmax_along(axis):
+    return lambda x: CUBE_WEIGHTS * jnp.log(1 - jnp.exp(x) / jnp.sum(jnp.exp(x), axis, keepdims=True))
 
 
-@pytest.mark.parametrize("name", AXES)
-def test_log_one_minus_softmax_along(name):
-    axis = AXES[name]
-    check_rule(
-        lambda x: CUBE_WEIGHTS * jnp.log(1 - jnp.exp(x) / jnp.sum(jnp.exp(x), axis, keepdims=True)),
-        [CUBE], LOG, fails_plain=[0, 1],
-    )  # fmt: skip
+def logsumexp_along(axis):
+    return lambda x: jnp.log(jnp.sum(jnp.exp(x), axis))
+
+
+def logsumexp_kept(axis):
+    return lambda x: jnp.log(jnp.sum(jnp.exp(x), axis, keepdims=True))
+
+
+AXES_CASES = Cases(
+    {
+        f"{what}-{name}": Case(make(axis), [CUBE], LOG, breaking)
+        for what, make, breaking in (
+            ("logsumexp", logsumexp_along, ()),
+            ("logsumexp, keepdims", logsumexp_kept, ()),
+            ("log_softmax", log_softmax_along, [0, 1]),
+            ("log(1 - softmax)", log_one_minus_softmax_along, [0, 1]),
+        )
+        for name, axis in AXES.items()
+    }
+)
+
+
+@pytest.mark.parametrize("name", AXES_CASES)
+def test_along(name):
+    AXES_CASES.check(name)
 
 
 SHAPES = {"(1, 4)": (1, 4), "(4, 1)": (4, 1), "(1, 1)": (1, 1), "(3, 1, 2)": (3, 1, 2), "(1,)": (1,), "(4,)": (4,)}
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_axes_of_length_one(name):
-    size = int(np.prod(SHAPES[name]))
-    x = (np.arange(size) * 37 % 11 * 60.0 - 250).reshape(SHAPES[name])
-    w = 1 + np.arange(size, dtype=np.float32).reshape(SHAPES[name])
-    check_rule(lambda x: jnp.log(jnp.sum(jnp.exp(x), -1)), [x], LOG)
-    check_rule(lambda x: w * jnp.log(jnp.exp(x) / jnp.sum(jnp.exp(x), -1, keepdims=True)), [x], LOG)
+def numbers(shape):
+    size = int(np.prod(shape))
+    return (np.arange(size) * 37 % 11 * 60.0 - 250).reshape(shape)
 
 
-def test_zero_dimensions():
-    check_rule(lambda x: jnp.log(1 + jnp.exp(x)), [np.array(200.0)], LOG, fails_plain=True)
-    check_rule(lambda x: jnp.log(jnp.exp(x).sum()), [np.array(200.0)], LOG, fails_plain=True)
-    f = lambda x: jnp.log(jnp.stack([jnp.exp(x), jnp.exp(2 * x)]).sum())  # noqa: E731
-    check_rule(f, [np.array(200.0)], LOG, fails_plain=True)
+def weighted_log_softmax(shape):
+    w = 1 + np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    return lambda x: w * jnp.log(jnp.exp(x) / jnp.sum(jnp.exp(x), -1, keepdims=True))
 
 
-DOMAIN = {
-    "log(sum(exp(x)))": (
-        lambda x: jnp.log(jnp.sum(jnp.exp(x), -1)),
-        [[NAN, 2.0], [INF, 1.0], [-INF, 1.0], [-INF, -INF], [INF, INF], [INF, -INF], [NAN, INF]],
-    ),
-    "log(sum(-exp(x)))": (lambda x: jnp.log(jnp.sum(-jnp.exp(x), -1)), [[1.0, 2.0], [NAN, 0.0]]),
-    "log(softmax(x))": (lambda x: jnp.log(softmax(x)), [[NAN, 2.0], [-INF, 1.0], [-INF, -INF]]),
-    "log(exp(x) / sum)": (
-        lambda x: jnp.log(jnp.exp(x) / jnp.exp(x).sum(-1, keepdims=True)),
-        [[NAN, 2.0], [-INF, 1.0], [-INF, -INF]],
-    ),
-    "log(sum(x))": (lambda x: jnp.log(jnp.sum(x, -1)), [[-1.0, -2.0], [-1.0, 1.0], [NAN, 1.0], [INF, 1.0]]),
-}
+SHAPE_CASES = Cases(
+    {f"logsumexp-{name}": Case(logsumexp_along(-1), [numbers(shape)], LOG) for name, shape in SHAPES.items()}
+    | {
+        f"log_softmax-{name}": Case(weighted_log_softmax(shape), [numbers(shape)], LOG)
+        for name, shape in SHAPES.items()
+    }
+    | {
+        "no axes": Case(lambda x: jnp.log(1 + jnp.exp(x)), [np.array(200.0)], LOG, True),
+        "no axes, a sum": Case(lambda x: jnp.log(jnp.exp(x).sum()), [np.array(200.0)], LOG, True),
+        "no axes, a stack": Case(
+            lambda x: jnp.log(jnp.stack([jnp.exp(x), jnp.exp(2 * x)]).sum()), [np.array(200.0)], LOG, True
+        ),
+    }
+)
+
+
+@pytest.mark.parametrize("name", SHAPE_CASES)
+def test_shapes(name):
+    SHAPE_CASES.check(name)
+
+
+DOMAIN = Domain(
+    {
+        "log(sum(exp(x)))": (
+            lambda x: jnp.log(jnp.sum(jnp.exp(x), -1)),
+            [[NAN, 2.0], [INF, 1.0], [-INF, 1.0], [-INF, -INF], [INF, INF], [INF, -INF], [NAN, INF]],
+        ),
+        "log(sum(-exp(x)))": (lambda x: jnp.log(jnp.sum(-jnp.exp(x), -1)), [[1.0, 2.0], [NAN, 0.0]]),
+        "log(softmax(x))": (lambda x: jnp.log(softmax(x)), [[NAN, 2.0], [-INF, 1.0], [-INF, -INF]]),
+        "log(exp(x) / sum)": (
+            lambda x: jnp.log(jnp.exp(x) / jnp.exp(x).sum(-1, keepdims=True)),
+            [[NAN, 2.0], [-INF, 1.0], [-INF, -INF]],
+        ),
+        "log(sum(w exp(x))), any sign": (
+            lambda x, w: jnp.log(jnp.sum(w * jnp.exp(x), -1)),
+            [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0], [NAN, 1.0], [INF, 0.0], [-INF, -INF]],
+            [[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]],
+        ),
+        "log(sum(x))": (lambda x: jnp.log(jnp.sum(x, -1)), [[-1.0, -2.0], [-1.0, 1.0], [NAN, 1.0], [INF, 1.0]]),
+    }
+)
 
 
 @pytest.mark.parametrize("name", DOMAIN)
 def test_domain_errors_survive(name):
-    assert_same_kind(*DOMAIN[name])
-
-
-def test_negative_weights():
-    f = lambda x, w: jnp.log(jnp.sum(w * jnp.exp(x), -1))  # noqa: E731
-    x = [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0], [NAN, 1.0], [INF, 0.0], [-INF, -INF]]
-    assert_same_kind(f, x, [[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
+    DOMAIN.check(name)
 
 
 LEFT_ALONE = {

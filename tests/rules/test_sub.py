@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from jax.nn import log_softmax, logsumexp, sigmoid, softmax, softplus
 
-from rules.harness import assert_left_alone, assert_same_kind, check_rule
-from rules.tables import Family, table
+from rules.tables import Case, Cases, Family, table
+from rules.unchanged import Domain, assert_left_alone
 
 INF, NAN = float("inf"), float("nan")
 CANCELS = "difference_that_cancels"
@@ -97,45 +97,11 @@ NEIGHBOURS = Family(
     },
     thorough=True,
 )
-HAND_WRITTEN = Family(
-    "sum_with_logarithm",
-    breaking=[0.0],
-    ordinary=[-200.0, -20.0, -1e-3, 0.7, 20.0, 200.0],
-    spellings={
-        "max(x, 0) + log1p(exp(-|x|))": lambda x: jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x))),
-        "max(x, 0) + log(1 + exp(-|x|))": lambda x: jnp.maximum(x, 0) + jnp.log(1 + jnp.exp(-jnp.abs(x))),
-        "relu(x) + log1p(exp(-|x|))": lambda x: jax.nn.relu(x) + jnp.log1p(jnp.exp(-jnp.abs(x))),
-        "log1p(exp(-|x|)) - min(-x, 0)": lambda x: jnp.log1p(jnp.exp(-jnp.abs(x))) - jnp.minimum(-x, 0),
-    },
-)
-HAND_WRITTEN_BCE = Family(
-    "sum_with_logarithm",
-    breaking=[(0.0, 1.0), (0.0, 0.25)],
-    ordinary=[(-200.0, 1.0), (-20.0, 0.5), (0.7, 0.25), (20.0, 1.0), (200.0, 0.0)],
-    spellings={
-        "max(x, 0) - x t + log1p(exp(-|x|))": lambda x, t: jnp.maximum(x, 0) - x * t + jnp.log1p(jnp.exp(-jnp.abs(x))),
-        "relu(x) - t x + log(1 + exp(-|x|))": lambda x, t: jax.nn.relu(x) - t * x + jnp.log(1 + jnp.exp(-jnp.abs(x))),
-    },
-    exponent=False,
-)
-HAND_WRITTEN_LOGADDEXP = Family(
-    "sum_with_logarithm",
-    breaking=[(0.0, 0.0), (-3.0, -3.0)],
-    ordinary=[(200.0, 199.0), (-200.0, 200.0), (1.0, -1.0), (0.5, 20.0)],
-    spellings={
-        "max(a, b) + log1p(exp(-|a - b|))": lambda a, b: jnp.maximum(a, b) + jnp.log1p(jnp.exp(-jnp.abs(a - b))),
-        "max(a, b) + log1p(exp(-|b - a|))": lambda a, b: jnp.maximum(a, b) + jnp.log1p(jnp.exp(-jnp.abs(b - a))),
-    },
-    exponent=False,
-)
 
 
-@table(
-    ONE_MINUS_SIGMOID, EXPM1, SECH_SQUARED, ONE_MINUS_TANH, CENTRED_SIGMOID, NEIGHBOURS, HAND_WRITTEN, HAND_WRITTEN_BCE,
-    HAND_WRITTEN_LOGADDEXP,
-)  # fmt: skip
-def test_spellings(family, name, dtype):
-    family.check(name, dtype)
+@table(ONE_MINUS_SIGMOID, EXPM1, SECH_SQUARED, ONE_MINUS_TANH, CENTRED_SIGMOID, NEIGHBOURS)
+def test_spellings(cases, name, thorough):
+    cases.check(name, thorough=thorough)
 
 
 ROWS = np.array([[200.0, -3.0, 1.5, 0.5], [-100.0, 0.25, 100.0, 99.5], [20.0, -0.25, 0.5, -1.0]])
@@ -183,28 +149,32 @@ ALONG_AXES = {
 }
 
 
-@pytest.mark.parametrize("name", ALONG_AXES)
+AXES_CASES = Cases({name: Case(f, [ROWS], rule, breaking) for name, (f, rule, breaking) in ALONG_AXES.items()})
+
+
+@pytest.mark.parametrize("name", AXES_CASES)
 def test_along_axes(name):
-    f, rule, breaking = ALONG_AXES[name]
-    check_rule(f, [ROWS], rule, fails_plain=breaking, thorough=name in ("x - log(sum(exp(x)))", "1 - softmax(x)"))
+    AXES_CASES.check(name, thorough=name in ("x - log(sum(exp(x)))", "1 - softmax(x)"))
 
 
-DOMAIN = {
-    "1 - sigmoid(x)": (lambda x: 1 - sigmoid(x), [-INF, 0.0, INF, NAN]),
-    "exp(x) - 1": (lambda x: jnp.exp(x) - 1, [-INF, 0.0, INF, NAN]),
-    "1 - tanh(x)**2": (lambda x: 1 - jnp.tanh(x) ** 2, [-INF, 0.0, INF, NAN]),
-    "1 - exp(log(x))": (lambda x: 1 - jnp.exp(jnp.log(x)), [-1.0, 0.5, NAN]),
-    "log(x) - log(x)": (lambda x: jnp.log(x) - jnp.log(x), [-1.0, 0.5, NAN]),
-    "log(x) - log(1 - x)": (lambda x: jnp.log(x) - jnp.log(1 - x), [-1.0, 0.0, 0.5, 1.0, 2.0, NAN]),
-    "x - x": (lambda x: x - x, [0.0, INF, NAN]),
-    "exp(x) - exp(x)": (lambda x: jnp.exp(x) - jnp.exp(x), [0.0, 1.0, NAN]),
-    "softplus(x) - x": (lambda x: jnp.log(1 + jnp.exp(x)) - x, [-1.0, 0.0, NAN]),
-}
+DOMAIN = Domain(
+    {
+        "1 - sigmoid(x)": (lambda x: 1 - sigmoid(x), [-INF, 0.0, INF, NAN]),
+        "exp(x) - 1": (lambda x: jnp.exp(x) - 1, [-INF, 0.0, INF, NAN]),
+        "1 - tanh(x)**2": (lambda x: 1 - jnp.tanh(x) ** 2, [-INF, 0.0, INF, NAN]),
+        "1 - exp(log(x))": (lambda x: 1 - jnp.exp(jnp.log(x)), [-1.0, 0.5, NAN]),
+        "log(x) - log(x)": (lambda x: jnp.log(x) - jnp.log(x), [-1.0, 0.5, NAN]),
+        "log(x) - log(1 - x)": (lambda x: jnp.log(x) - jnp.log(1 - x), [-1.0, 0.0, 0.5, 1.0, 2.0, NAN]),
+        "x - x": (lambda x: x - x, [0.0, INF, NAN]),
+        "exp(x) - exp(x)": (lambda x: jnp.exp(x) - jnp.exp(x), [0.0, 1.0, NAN]),
+        "softplus(x) - x": (lambda x: jnp.log(1 + jnp.exp(x)) - x, [-1.0, 0.0, NAN]),
+    }
+)
 
 
 @pytest.mark.parametrize("name", DOMAIN)
 def test_domain_errors_survive(name):
-    assert_same_kind(*DOMAIN[name])
+    DOMAIN.check(name)
 
 
 LEFT_ALONE = {
