@@ -75,9 +75,7 @@ def test_textbook_losses_are_wrong_plainly_and_right_stabilized() -> None:
 
 
 def test_one_function_under_jit_in_float64() -> None:
-    result = explain(
-        f"{EXAMPLE}::log_sum_exp", "--dtype", "float64", "--jit", "--input", "x=[1000.0, 999]", "--check"
-    )
+    result = explain(f"{EXAMPLE}::log_sum_exp", "--dtype", "float64", "--jit", "--input", "x=[1000.0, 999]", "--check")
     assert result.exit_code == 0, result.output
     assert "1000.313261687518" in result.stdout
     assert "1 call: plain wrong in 1, stabilized wrong in 0" in result.stdout

@@ -112,9 +112,7 @@ def test_imports_go_one_way(path: Path) -> None:
         ("novelty/new.py", "", "novelty is a part that ALLOWED does not name"),
     ],
 )
-def test_the_check_sees(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, source: str, expected: str
-) -> None:
+def test_the_check_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, source: str, expected: str) -> None:
     for name in ("api", "rules", "facts", "graph"):
         (tmp_path / PACKAGE / name).mkdir(parents=True)
     monkeypatch.setattr(f"{__name__}.SOURCE", tmp_path)

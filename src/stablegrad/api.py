@@ -70,7 +70,11 @@ def stabilize(
     200.0 [-1.  1.]
     """
     disabled = _rule_names(disable)
-    options: dict[str, Any] = dict(static_argnums=static_argnums, static_argnames=static_argnames, disable=disable)
+    options: dict[str, Any] = {
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "disable": disable,
+    }
     if f is None:
         return functools.partial(stabilize, **options)
     if not callable(f):

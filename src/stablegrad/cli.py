@@ -59,9 +59,7 @@ def _several_commands(
 
 @app.command()
 def explain(
-    target: Annotated[
-        str, typer.Argument(metavar="FILE[::FUNCTION]", help="A Python file, and one function.")
-    ],
+    target: Annotated[str, typer.Argument(metavar="FILE[::FUNCTION]", help="A Python file, and one function.")],
     npz: Annotated[
         Path | None, typer.Option("--npz", help="Inputs: an .npz file, its names those of the parameters.")
     ] = None,
@@ -73,12 +71,8 @@ def explain(
     dtype: Annotated[
         FloatType | None, typer.Option(help="Cast every floating-point input to this. Default: float32.")
     ] = None,
-    gradient: Annotated[
-        bool, typer.Option("--gradient/--no-gradient", help="Whether to look at derivatives.")
-    ] = True,
-    jit: Annotated[
-        bool, typer.Option("--jit", help="Run the plain and the stabilized program under jax.jit.")
-    ] = False,
+    gradient: Annotated[bool, typer.Option("--gradient/--no-gradient", help="Whether to look at derivatives.")] = True,
+    jit: Annotated[bool, typer.Option("--jit", help="Run the plain and the stabilized program under jax.jit.")] = False,
     entries: Annotated[
         int,
         typer.Option("--exact-entries", min=0, help="Derivative entries checked exactly; of more, a sample."),
@@ -87,9 +81,7 @@ def explain(
         float,
         typer.Option("--exact-seconds", min=0, help="Bound on the estimated time of one exact evaluation."),
     ] = 20,
-    check: Annotated[
-        bool, typer.Option("--check", help="Exit with 1 when a stabilized result is wrong.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 when a stabilized result is wrong.")] = False,
     traceback: Annotated[
         bool, typer.Option("--traceback", help="On a bug of stablegrad, show where it happened.")
     ] = False,
@@ -122,9 +114,7 @@ def explain(
 
 
 def _fail(message: str) -> NoReturn:
-    Console(stderr=True).print(
-        f"stablegrad: {message}", style="red", markup=False, highlight=False, soft_wrap=True
-    )
+    Console(stderr=True).print(f"stablegrad: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(2)
 
 
@@ -174,11 +164,7 @@ def _calls(
     if not calls:
         what = f"{function} has no inputs" if separator else "no function has inputs"
         line = file.line_of(function) if separator else file.line_of("EXAMPLES")
-        how = (
-            "add it to EXAMPLES in the file"
-            if line
-            else "define EXAMPLES = {function name: arguments} in the file"
-        )
+        how = "add it to EXAMPLES in the file" if line else "define EXAMPLES = {function name: arguments} in the file"
         raise InputError(f"{what}; {how}, or give --npz FILE or --input NAME=EXPRESSION", file.name, line)
     for call in calls:
         if not call.check():

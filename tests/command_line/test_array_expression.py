@@ -59,9 +59,7 @@ def test_integers_stay_integers() -> None:
 def test_random_numbers_follow_the_seed() -> None:
     assert np.array_equal(value("normal(4, 5)", 1), value("normal(4, 5)", 1))
     assert not np.array_equal(value("normal(4, 5)", 1), value("normal(4, 5)", 2))
-    assert np.array_equal(
-        value("normal(32, 10) * 1e3"), np.random.default_rng(0).standard_normal((32, 10)) * 1e3
-    )
+    assert np.array_equal(value("normal(32, 10) * 1e3"), np.random.default_rng(0).standard_normal((32, 10)) * 1e3)
     drawn = value("uniform(1000)")
     assert drawn.min() >= 0
     assert drawn.max() < 1

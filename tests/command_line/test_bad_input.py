@@ -187,9 +187,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("source", "function", "line", "message"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
-)
+@pytest.mark.parametrize(("source", "function", "line", "message"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 def test_file(tmp_path: Path, source: str, function: str, line: int | None, message: str) -> None:
     path = tmp_path / "losses.py"
     path.write_text(source)
@@ -255,9 +253,7 @@ def test_npz(loss: str, tmp_path: Path) -> None:
 
 def test_as_a_process(tmp_path: Path) -> None:
     path = tmp_path / "branches.py"
-    path.write_text(
-        HEAD + 'def f(x):\n    if x > 0:\n        return x\n    return -x\n\n\nEXAMPLES = {"f": (1.0,)}\n'
-    )
+    path.write_text(HEAD + 'def f(x):\n    if x > 0:\n        return x\n    return -x\n\n\nEXAMPLES = {"f": (1.0,)}\n')
     command = [sys.executable, "-m", "stablegrad.cli", "explain", str(path)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 2

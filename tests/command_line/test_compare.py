@@ -13,9 +13,7 @@ CALL = SimpleNamespace(leaf_names=["x"], float_positions=[0])
 NAN = math.nan
 
 
-def rows(
-    plain: list, stabilized: list | None, exact: list, sensitivity: float = NAN, decided=None
-) -> list[Row]:
+def rows(plain: list, stabilized: list | None, exact: list, sensitivity: float = NAN, decided=None) -> list[Row]:
     right = np.float32(exact)
     known = np.ones(right.shape, bool) if decided is None else np.array(decided)
     element = Element(right, known, np.full(right.shape, sensitivity))

@@ -93,9 +93,7 @@ def test_a_stabilize_that_fails_is_wrong(call, monkeypatch: pytest.MonkeyPatch) 
     assert measurement.rows[1].plain_wrong
 
 
-def test_another_element_of_the_stabilized_program_has_its_own_row(
-    call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_element_of_the_stabilized_program_has_its_own_row(call, monkeypatch: pytest.MonkeyPatch) -> None:
     def bad_at_zero(f):
         return lambda x, w: {"['total']": f(x, w)["['total']"], "['each']": x * w * jnp.array([1, 1.01, 1])}
 

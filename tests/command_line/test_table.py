@@ -28,9 +28,7 @@ def measurement() -> Measurement:
     )  # fmt: skip
     report = SimpleNamespace(
         rewrites=(rewrite, SimpleNamespace(**{**vars(rewrite), "rule": "second", "count": 1})),
-        untouched=(
-            SimpleNamespace(operation="[sort]", file="/a/helpers.py", line=12, reason="opaque", count=3),
-        ),
+        untouched=(SimpleNamespace(operation="[sort]", file="/a/helpers.py", line=12, reason="opaque", count=3),),
     )
     rows = [
         row("value", math.nan, 1.5, 1.5, plain_bits=math.inf, stabilized_bits=0.0, plain_wrong=True),

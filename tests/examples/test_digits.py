@@ -32,9 +32,7 @@ def test_all_targets(digits, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert picture.stat().st_size > 10_000
 
 
-def test_one_kind_of_target_and_a_run_too_short(
-    digits, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_kind_of_target_and_a_run_too_short(digits, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert digits.main(["--targets", "one-hot", "--epochs", "1", "--out", str(tmp_path / "short.png")]) == 1
     out = capsys.readouterr().out
     assert "one-hot" in out

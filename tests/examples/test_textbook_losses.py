@@ -61,9 +61,7 @@ def exact(name: str, number: int) -> dict[str, np.ndarray]:
     function = getattr(EXACT, name)
     (example,) = (example for n, i, example in CASES if (n, i) == (name, number))
     with mpmath.workdps(700):
-        point = {
-            k: elementwise(mpmath.mpf)(v.astype(float)) if is_float(v) else v for k, v in example.items()
-        }
+        point = {k: elementwise(mpmath.mpf)(v.astype(float)) if is_float(v) else v for k, v in example.items()}
         result = {"value": np.asarray(function(**point)).astype(float)}
         for key, array in point.items():
             if is_float(example[key]):

@@ -69,11 +69,7 @@ def evaluate(text: str, generator: np.random.Generator) -> Any:
             result = _Evaluator(generator).value(tree.body)
     except RecursionError:
         raise ExpressionError("nested too deeply") from None
-    if (
-        isinstance(result, np.ndarray | np.generic)
-        and np.ndim(result) == 0
-        and not isinstance(tree.body, ast.Call)
-    ):
+    if isinstance(result, np.ndarray | np.generic) and np.ndim(result) == 0 and not isinstance(tree.body, ast.Call):
         return result.item()
     return result
 
@@ -96,16 +92,12 @@ class _Evaluator:
         match node:
             case ast.Constant(value=bool() | int() | float() as number):
                 if abs(number) >= 2**63 and isinstance(number, int):
-                    raise ExpressionError(
-                        f"the integer at column {node.col_offset + 1} is too large; write 1e20"
-                    )
+                    raise ExpressionError(f"the integer at column {node.col_offset + 1} is too large; write 1e20")
                 return number
             case ast.Name(id=name):
                 if name not in CONSTANTS:
                     known = ", ".join([*CONSTANTS, *self.functions])
-                    raise ExpressionError(
-                        f"unknown name {name!r} at column {node.col_offset + 1}; known: {known}"
-                    )
+                    raise ExpressionError(f"unknown name {name!r} at column {node.col_offset + 1}; known: {known}")
                 return CONSTANTS[name]
             case ast.UnaryOp(op=ast.UAdd(), operand=operand):
                 return self.value(operand)
@@ -119,9 +111,7 @@ class _Evaluator:
                 return tuple(self.value(element) for element in elements)
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in self.functions:
                 return self.call(node, name, [self.value(argument) for argument in arguments])
-            case ast.Call(func=ast.Name(id=name), keywords=keywords) if (
-                not keywords or name not in self.functions
-            ):
+            case ast.Call(func=ast.Name(id=name), keywords=keywords) if not keywords or name not in self.functions:
                 raise ExpressionError(f"unknown function {name!r}; known: {', '.join(self.functions)}")
         text = ast.unparse(node)
         raise ExpressionError(f"{text!r} at column {node.col_offset + 1} is not part of this language")
@@ -133,9 +123,7 @@ class _Evaluator:
             shape = np.broadcast_shapes(np.shape(left), np.shape(right))
         except ValueError:
             shapes = f"{np.shape(left)} and {np.shape(right)}"
-            raise ExpressionError(
-                f"the shapes {shapes} in {ast.unparse(node)!r} do not fit together"
-            ) from None
+            raise ExpressionError(f"the shapes {shapes} in {ast.unparse(node)!r} do not fit together") from None
         _check_size(shape)
         return operator(left, right)
 
@@ -158,13 +146,7 @@ class _Evaluator:
 
 
 def _integer(number: Any) -> int:
-    if (
-        isinstance(number, tuple)
-        or np.ndim(number)
-        or number != number
-        or abs(number) > 2**62
-        or number != int(number)
-    ):
+    if isinstance(number, tuple) or np.ndim(number) or number != number or abs(number) > 2**62 or number != int(number):
         raise ExpressionError(f"{number} is no integer")
     return int(number)
 

@@ -71,11 +71,7 @@ class Call:
     def leaf_names(self) -> list[str]:
         """A name for each of `leaves`: ``logits``, ``weights[0]['bias']``."""
         names = list(self.arguments.arguments)
-        return [
-            names[path[0].idx] + jax.tree_util.keystr(path[1:])
-            for path, leaf in self._flat[0]
-            if is_array(leaf)
-        ]
+        return [names[path[0].idx] + jax.tree_util.keystr(path[1:]) for path, leaf in self._flat[0] if is_array(leaf)]
 
     def program(self, *leaves: Any) -> dict[str, Any]:
         """The function of its array leaves alone; its float results by name (``""`` for a lone array)."""
@@ -131,11 +127,7 @@ def _float_results(result: Any) -> dict[str, Any]:
     found = {}
     for path, leaf in flat:
         if leaf is None or not (is_array(leaf) or isinstance(leaf, bool | int | float | complex)):
-            text = (
-                "None (is a return statement missing?)"
-                if leaf is None
-                else f"a value of type {type(leaf).__name__}"
-            )
+            text = "None (is a return statement missing?)" if leaf is None else f"a value of type {type(leaf).__name__}"
             place = f" at {jax.tree_util.keystr(path)}" if path else ""
             raise _NotArrays(f"returns {text}{place}; it has to return arrays")
         if jnp.issubdtype(jnp.result_type(leaf), jnp.floating):

@@ -68,15 +68,9 @@ def _worst(label: str, plain: np.ndarray, stabilized: np.ndarray | None, right: 
         return []
     if right is None or not right.decided.any():
         index = _index_to_show(plain)
-        return [
-            Row(
-                label + _written(index), plain[index], None if stabilized is None else stabilized[index], None
-            )
-        ]
+        return [Row(label + _written(index), plain[index], None if stabilized is None else stabilized[index], None)]
     plain_bits, plain_wrong = _judged(plain, right)
-    better_bits, better_wrong = (
-        (plain_bits, plain_wrong) if stabilized is None else _judged(stabilized, right)
-    )
+    better_bits, better_wrong = (plain_bits, plain_wrong) if stabilized is None else _judged(stabilized, right)
     first = np.unravel_index(np.argmax(np.maximum(plain_bits, better_bits)), plain.shape)
     second = np.unravel_index(np.argmax(np.where(better_wrong, 100 + better_bits, better_bits)), plain.shape)
     both = better_bits[second] > max(better_bits[first], BITS_OF_NO_INTEREST) or (

@@ -74,9 +74,7 @@ def converted(value: Any, dtype: np.dtype | None) -> Any:
             array = np.array(value)
         except ValueError:  # rows of different length: a list of arrays
             array = np.array(None)
-        return (
-            _cast(array, dtype) if array.dtype.kind in "biuf" else [converted(part, dtype) for part in value]
-        )
+        return _cast(array, dtype) if array.dtype.kind in "biuf" else [converted(part, dtype) for part in value]
     if isinstance(value, dict):
         return {key: converted(part, dtype) for key, part in value.items()}
     if isinstance(value, tuple):
@@ -128,9 +126,7 @@ def calls_from_examples(
         given = examples[name]
         several = isinstance(given, list)
         if several and not given:
-            raise _misfit(
-                file, name, "is an empty list; give a dict of arguments by name or a tuple of arguments"
-            )
+            raise _misfit(file, name, "is an empty list; give a dict of arguments by name or a tuple of arguments")
         for number, example in enumerate(given if several else [given], start=1):
             label = f"example {number} of {len(given)}" if several and len(given) > 1 else ""
             calls.append(_fit(file, name, function, example, label, dtype))
@@ -153,9 +149,7 @@ def _fit(
             bound = signature.bind(*example)
         else:
             form = f"a {type(example).__name__}"
-            raise _misfit(
-                file, name, f"is {form}{place}; give a dict of arguments by name or a tuple of arguments"
-            )
+            raise _misfit(file, name, f"is {form}{place}; give a dict of arguments by name or a tuple of arguments")
     except TypeError as error:
         raise _misfit(file, name, f"does not fit {name}{signature}{place}: {error}") from error
     return _call(file, name, function, bound, label, dtype, f"EXAMPLES[{name!r}]{place}")
@@ -165,9 +159,7 @@ def _signature(file: UserFile, name: str, function: Callable[..., Any]) -> inspe
     try:
         return inspect.signature(function)
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"the parameters of {name} cannot be told: {error}", file.name, file.line_of(name)
-        ) from error
+        raise InputError(f"the parameters of {name} cannot be told: {error}", file.name, file.line_of(name)) from error
 
 
 def _call(

@@ -118,9 +118,7 @@ def exact_results(call: Call, limits: Limits, gradient: bool = True) -> Exact:
 
 def _element(exact: Any, decided: Any, sensitivity: Any) -> Element:
     unknown = np.full(np.shape(exact), math.nan)
-    return Element(
-        np.asarray(exact), np.asarray(decided), unknown if sensitivity is None else np.asarray(sensitivity)
-    )
+    return Element(np.asarray(exact), np.asarray(decided), unknown if sensitivity is None else np.asarray(sensitivity))
 
 
 def plan_within(limits: Limits, operations: float, total: int) -> tuple[int, bool] | None:

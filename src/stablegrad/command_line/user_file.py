@@ -108,9 +108,7 @@ def load(name: str) -> UserFile:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise InputError(
-            f"running the file raised {one_line(error)}", name, file.line_of_error(error)
-        ) from error
+        raise InputError(f"running the file raised {one_line(error)}", name, file.line_of_error(error)) from error
     return file
 
 

@@ -1,5 +1,6 @@
-"""What a value is made of, in three bits: whether exponentials, logarithms or quotients stand under it through operations
-that companions look through. Rules ask this first; most nodes of a program have nothing to be asked further."""
+"""What a value is made of, in three bits: whether exponentials, logarithms or quotients stand under it, through
+operations that companions look through. Rules ask this first; of most nodes nothing further has to be asked.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ OWN = {
 }
 OWN["logaddexp"] = EXPONENTIAL | LOGARITHM
 THROUGH = frozenset(
-    "relu add sub neg mul div integer_pow square pow sqrt rsqrt cbrt abs max min clamp select cast arrange reshape move "
-    "stop_gradient reduce_sum reduce_max reduce_min reduce_prod cumsum cumprod cummax cummin dot_general exp exp2".split()
+    "relu add sub neg mul div integer_pow square pow sqrt rsqrt cbrt abs max min clamp select cast arrange reshape "
+    "move stop_gradient reduce_sum reduce_max reduce_min reduce_prod cumsum cumprod cummax cummin dot_general "
+    "exp exp2".split()
 )
 
 

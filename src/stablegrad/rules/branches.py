@@ -1,7 +1,7 @@
 """The branch that a `where` did not take contributes nothing: its hazards are evaluated at harmless values.
 
-A zero cotangent that meets an infinite slope is NaN. So, for `where(c, f(x), g)`, f is rebuilt with a `where` in front of
-each operation that can fail (`log`, division, `exp` ...), and in front of a softmax whose row can be all -inf. Who asks
+A zero cotangent that meets an infinite slope is NaN. So, for `where(c, f(x), g)`, f is rebuilt with a `where` in front
+of each operation that can fail (`log`, division, `exp` ...), and of a softmax whose row can be all -inf. Who asks
 which element is followed down through elementwise operations, broadcasts, reductions and softmax: an element that no
 taken element depends on may be anything.
 """
@@ -219,7 +219,7 @@ class Branches:
         return arrange(self.c.graph, reduced, operand.shape, tuple(kept))
 
 
-# -- which input of an operation must be what, and a harmless value for it -----------------------------------------------
+# -- which input of an operation must be what, and a harmless value for it ---------------------------------------------
 
 Safe = Callable[[Companions, Node], bool]
 

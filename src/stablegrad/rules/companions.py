@@ -26,7 +26,7 @@ MAX_DEPTH = 120  # questions nested deeper are answered "the node itself"; keeps
 
 @dataclass(frozen=True)
 class Scaled:
-    """A node as a sum of terms; NaN wherever one of `guards` is negative (the log of a negative number was cancelled)."""
+    """A node as a sum of terms; NaN where one of `guards` is negative (the log of a negative number was cancelled)."""
 
     terms: tuple[Term, ...]
     guards: frozenset[Node] = frozenset()
@@ -173,7 +173,7 @@ class Companions:
             return terms[0]
         return self._one_factor(tuple(terms), like)
 
-    # -- virtual nodes: what a term is when written out plainly; keys of the algebra, emitted only through `value.py` ----
+    # -- virtual nodes: what a term is when written out plainly; keys of the algebra, emitted only through `value.py` --
 
     def raw_sum(self, terms: tuple[Term, ...], like: Node) -> Node:
         return self.build.total([self.raw_term(t, like) for t in terms])

@@ -1,7 +1,7 @@
 """Whole cross entropies as one function each, asked after all the other rules.
 
-`sum(t * log_softmax(x))` and `t * log_sigmoid(x) + (1 - t) * log_sigmoid(-x)` are right as they stand; as one function their
-gradient needs no array in between, which halves the memory of a training step.
+`sum(t * log_softmax(x))` and `t * log_sigmoid(x) + (1 - t) * log_sigmoid(-x)` are right as they stand; as one function
+their gradient needs no array in between, which halves the memory of a training step.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def _inside(term: Term) -> Term:
 def absorbed(c: Companions, core: Node, node: Node, times: Rational, rest: Linear) -> tuple[Linear, Place] | None:
     """Where `node` is the sum `core` of exp(r) laid out: the rest without -times * r, r laid out in the same way; and
     that way, as a function of values with the axes of r. None where r does not stand in the rest."""
-    under, axes = c.reductions[core]
+    under, _ = c.reductions[core]
     r = under.exponent
     for part in rest.parts:
         for place in (*_permuted(c, core, node, part), *_replayed(c, core, node, part)):
@@ -155,7 +155,7 @@ def _replayed(c: Companions, core: Node, node: Node, part: Node) -> Iterator[Pla
 def others_beside(
     c: Companions, core: Node, node: Node, times: Rational, rest: Linear
 ) -> tuple[Linear, Node, Place] | None:
-    """log_sum_others(r), laid out as the sum is, with coefficient -times in the rest: (the rest without it, r, place)."""
+    """log_sum_others(r), laid out as the sum is, coefficient -times in the rest: (the rest without it, r, place)."""
     under, axes = c.reductions[core]
     for part, k in rest.parts.items():
         at = _origin(part, lambda at: at.op.name == "log_sum_others")

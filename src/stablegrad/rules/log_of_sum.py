@@ -119,7 +119,7 @@ def _of_two(
         if fits:
             difference = write_sum(c, logs[1 - best].plus(logs[best], -ONE), node)
             return rest.plus(logs[best], times), c.build.elementwise("softplus", difference), times
-        return rest, c.build.elementwise("stable_logaddexp", *(write_sum(c, l, node) for l in logs)), times
+        return rest, c.build.elementwise("stable_logaddexp", *(write_sum(c, log, node) for log in logs)), times
     if not any(signs):
         return rest, c.build.full(float("nan"), node), times
     plus = signs.index(True)

@@ -54,7 +54,7 @@ def joined_signs(c: Companions, term: Term) -> Term:
 
 
 def _into_weights(c: Companions, term: Term, unknown: dict[Node, Rational]) -> Term | None:
-    """sum(w e^x) / s, the signs of w and s unknown, as sum((w / s) e^x): one factor, and still a sum of exponentials."""
+    """sum(w e^x) / s, the signs of w and s unknown, as sum((w / s) e^x): one factor, still a sum of exponentials."""
     cores = [n for n, p in unknown.items() if n in c.reductions and p == 1]
     if len(cores) != 1 or term.coefficient < 0:
         return None

@@ -323,7 +323,7 @@ def _select(c: Companions, node: Node) -> Scaled | None:
     return _scaled([Term(exponent=Linear({selected: ONE}))])
 
 
-# -- along axes ---------------------------------------------------------------------------------------------------------
+# -- along axes --------------------------------------------------------------------------------------------------------
 
 
 def split_along(c: Companions, term: Term, axes: tuple[int, ...]) -> tuple[Term, Term]:

@@ -1,4 +1,4 @@
-"""log(v) where v is made by an operation that the logarithm passes through: max, products, joined or selected pieces."""
+"""log(v) where v is made by an operation that a logarithm passes through: max, products, joined or selected pieces."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _monotone(c: Companions, node: Node) -> Node | None:
     if not any(gains(c, i) for i in operands) or not all(c.facts.nonnegative(i) for i in operands):
         return None
     logs = [_log(c, i) for i in operands]
-    if any(l is None for l in logs):
+    if any(log is None for log in logs):
         return None
     return c.graph.node(node.op.name, logs, node.params, node.shape, node.dtype)  # type: ignore[arg-type]
 

@@ -125,7 +125,7 @@ class _Needs:
 
 
 def _through_results(node: Node, opened: set[Frame]) -> tuple[Frame, Any]:
-    """Where a captured node stands; inside a body that is not opened, as the result of the body's equation if it is one."""
+    """Where a captured node stands; inside a body that is not opened, as a result of the body's equation."""
     frame, var = node.origin
     while frame.parent is not None and frame not in opened and var in frame.jaxpr.outvars:
         outer, index = frame.parent
@@ -251,7 +251,7 @@ class _Writer:
             if index is None:
                 if frame.parent is None:
                     return False
-                outer, at = frame.parent
+                outer, _ = frame.parent
                 if var not in frame.jaxpr.invars:
                     return False
                 var, frame = frame.given(var), outer
@@ -287,7 +287,7 @@ class _Writer:
         if getattr(atom.aval, "weak_type", None) == getattr(aval, "weak_type", None):
             return atom
         converted = jex.Var(aval)
-        params = dict(new_dtype=aval.dtype, weak_type=aval.weak_type, sharding=None)
+        params = {"new_dtype": aval.dtype, "weak_type": aval.weak_type, "sharding": None}
         equation = jex.new_jaxpr_eqn([atom], [converted], names.CONVERT, params, frozenset())
         self.lines.append((self.scope, equation))
         return converted

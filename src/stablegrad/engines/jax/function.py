@@ -134,8 +134,8 @@ def _named(function: Any) -> Any:
 
 
 def is_array(leaf: Any, numbers_traced: bool = True) -> bool:
-    """True for what is traced: arrays and floating numbers. Integers and truth values are held fixed: they count, index,
-    choose and give shapes. A counter that changes with each call is better passed as an array."""
+    """True for what is traced: arrays and floating numbers. Integers and truth values are held fixed: they count,
+    index, choose and give shapes. A counter that changes with each call is better passed as an array."""
     if isinstance(leaf, (bool, int)):
         return False
     if isinstance(leaf, (float, complex)):
