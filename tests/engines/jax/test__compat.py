@@ -126,3 +126,54 @@ def test_tracers():
     assert seen == [True]
     assert not _compat.is_tracer(X)
     assert not _compat.is_tracer(1.0)
+
+
+def _squared(x):
+    with jax.named_scope("inner"):
+        return jnp.exp(x) ** 2  # written in _squared
+
+
+SQUARED = jax.make_jaxpr(_squared)(X)
+
+
+def _staged(x):
+    with jax.named_scope("outer"):
+        return _compat.staged(SQUARED, [x])[0]
+
+
+def test_staged_equations_keep_parameters_places_and_names():
+    staged = jax.make_jaxpr(_staged)(X).jaxpr
+    assert [e.primitive for e in staged.eqns] == [e.primitive for e in SQUARED.jaxpr.eqns]
+    assert [e.params for e in staged.eqns] == [e.params for e in SQUARED.jaxpr.eqns]
+    assert [v.aval for e in staged.eqns for v in e.outvars] == [v.aval for e in SQUARED.jaxpr.eqns for v in e.outvars]
+    assert {str(e.source_info.name_stack) for e in staged.eqns} == {"outer/inner"}
+    assert {_compat.user_frame(e)[1] for e in staged.eqns} == {line_of("written in _squared", __file__)}
+
+
+def test_staged_results_that_are_arguments_or_numbers():
+    closed = jax.make_jaxpr(lambda x, y: (y, 2.0, x))(X, X)
+    program = jax.make_jaxpr(lambda x, y: _compat.staged(closed, [x, y]))(X, X).jaxpr
+    assert [program.outvars[0], program.outvars[2]] == program.invars[::-1]
+    assert program.outvars[1].val == 2.0
+
+
+def test_staged_arrays_that_the_program_holds():
+    held = jnp.arange(3.0)
+    closed = jax.make_jaxpr(lambda x, y: x * held + y)(X, X)
+    assert jax.jit(lambda x: _compat.staged(closed, [x, held])[0])(X).tolist() == [0.0, 1.25, 3.5]
+
+
+def test_nothing_is_staged_where_equations_have_to_be_bound():
+    answers = []
+
+    def note(x, closed=SQUARED):
+        answers.append(_compat.staged(closed, [x]))
+        return x
+
+    note(X)
+    jax.vmap(note)(X)
+    jax.jvp(note, (X,), (X,))
+    jax.make_jaxpr(jax.grad(lambda x: note(x).sum()))(X)
+    printed = jax.make_jaxpr(lambda x: jax.debug.print("{}", x))(X)
+    jax.make_jaxpr(lambda x: note(x, printed))(X)
+    assert answers == [None] * 5

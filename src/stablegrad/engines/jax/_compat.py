@@ -9,7 +9,10 @@ from typing import Any
 
 import jax
 import jax.extend.core as jex
+from jax._src import core as _core
+from jax._src import source_info_util as _source_info
 from jax._src.config import trace_context as _trace_context
+from jax._src.interpreters import partial_eval as _partial_eval
 from jax.extend.core import primitives as public
 
 JAX_ROOT = os.path.dirname(os.path.abspath(jax.__file__)) + os.sep
@@ -45,6 +48,35 @@ scatter_add_p, scatter_sub_p = (
 def trace_context() -> Hashable:
     """A key that differs where the same function would be traced differently: x64, mesh, axis names ..."""
     return _trace_context()
+
+
+def staged(closed: jex.ClosedJaxpr, arguments: list[Any]) -> list[Any] | None:
+    """The equations of a program without effects put into the jaxpr that is being traced, as they are.
+
+    Binding each again would trace it anew, which costs several times as much. None where some other transformation
+    is at work, or none: then they have to be bound.
+    """
+    trace = _core.trace_ctx.trace
+    if type(trace) is not _partial_eval.DynamicJaxprTrace or trace.requires_low or closed.jaxpr.effects:
+        return None
+    values = [*closed.consts, *arguments]
+    if not all(isinstance(v, jax.Array) for v in values):
+        return None
+    jaxpr, outer, here = closed.jaxpr, _source_info.current_name_stack(), _source_info.current()
+    env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [trace.to_jaxpr_tracer(v, here) for v in values]))
+    nested = bool(outer.stack)
+    tracer, literal, emit = _partial_eval.DynamicJaxprTracer, jex.Literal, trace.emit_eqn
+    for equation in jaxpr.eqns:
+        source = equation.source_info
+        if nested:
+            source = source.replace(name_stack=outer + source.name_stack)
+        read = [tracer(trace, v.aval, v, source) if isinstance(v, literal) else env[v] for v in equation.invars]
+        results = equation.outvars
+        written = emit(
+            read, [v.aval for v in results], equation.primitive, equation.params, equation.effects, source, equation.ctx
+        )
+        env.update(zip(results, written))
+    return [v.val if isinstance(v, literal) else env[v] for v in jaxpr.outvars]
 
 
 def is_tracer(value: Any) -> bool:

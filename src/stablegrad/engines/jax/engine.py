@@ -93,4 +93,5 @@ def _rewritten(
 
 def run(closed: jex.ClosedJaxpr, arguments: list[Any]) -> list[Any]:
     """Evaluate equation by equation, under whatever transformation is active."""
-    return jex.jaxpr_as_fun(closed)(*arguments)
+    staged = _compat.staged(closed, arguments)
+    return jex.jaxpr_as_fun(closed)(*arguments) if staged is None else staged
