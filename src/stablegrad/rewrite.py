@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -62,7 +62,8 @@ def rewrite(graph: Graph, roots: Iterable[Node], disabled: frozenset[str] = froz
 
 def _fuse(companions: Companions, result: Rewriting, roots: Iterable[Node]) -> None:
     """Last walk: cross entropies in the rewritten program become one function each."""
-    if not any(replacement.op.name in ("times_log", "log_softmax") for _, _, replacement, _ in result.records):
+    written = (_under_moves(replacement).op.name for _, _, replacement, _ in result.records)
+    if not any(name in ("times_log", "log_softmax") for name in written):
         return
 
     def resolve(node: Node) -> Node:
@@ -70,22 +71,31 @@ def _fuse(companions: Companions, result: Rewriting, roots: Iterable[Node]) -> N
             node = result.replaced[node]
         return node
 
-    users: Counter[Node] = Counter()
+    readers: defaultdict[Node, list[Node]] = defaultdict(list)
     needed: set[Node] = set()
     waiting = [resolve(n) for n in roots]
     while waiting:
         node = waiting.pop()
         if node not in needed:
             needed.add(node)
-            below = [resolve(i) for i in node.inputs]
-            users.update(below)
-            waiting.extend(below)
-    fusion = Fusion(companions, resolve, users)
+            for below in map(resolve, node.inputs):
+                readers[below].append(node)
+                waiting.append(below)
+    fusion = Fusion(companions, resolve, readers)
+    for node in needed:
+        if node.op.name == "log_softmax" and fusion.only_picked_from(node):
+            result.replaced[node] = companions.build.keep("log_softmax_of_picks", node.inputs[0], *node.params)
     for node in sorted((n for n in needed if n.op.name in ("reduce_sum", "add") and n.origin), key=lambda n: n.order):
         found = fusion.fuse(node)
         if found is not None and not _reaches(found.node, node, result.replaced):
             result.replaced[node] = found.node
             result.records.append(("cross_entropy", node, found.node, found.reason))
+
+
+def _under_moves(node: Node) -> Node:
+    while node.op.kind == "moving" and node.inputs:
+        node = node.inputs[0]
+    return node
 
 
 def _revisit_softmax(companions: Companions, result: Rewriting, needed: set[Node]) -> None:

@@ -151,6 +151,7 @@ def test_large_arrays_keep_their_digits(classes):
     losses = {
         "cross entropy": lambda x: numerics.softmax_cross_entropy(x, targets),
         "log_softmax": lambda x: -numerics.log_softmax(x)[every, label],
+        "picks": lambda x: -numerics.log_softmax_of_picks(x)[every, label],
         "logsumexp": lambda x: numerics.logsumexp(x, 1) - x[every, label],
     }
     for name, loss in losses.items():
@@ -188,6 +189,7 @@ def test_logits_that_are_products(shape):
     losses = {
         "cross entropy": lambda z: numerics.softmax_cross_entropy(2.7 * z, targets),
         "log_softmax": lambda z: -numerics.log_softmax(2.7 * z)[jnp.arange(shape[0]), label],
+        "picks": lambda z: -numerics.log_softmax_of_picks(2.7 * z)[jnp.arange(shape[0]), label],
         "logsumexp": lambda z: numerics.logsumexp(2.7 * (z - z[:, :1]), 1),
     }
     wide = np.float32(2.7).astype("float64") * z

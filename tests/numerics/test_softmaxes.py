@@ -4,11 +4,12 @@ import math
 
 import jax
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
 from mpmath import exp, log, mpf
 
-from numerics.reference import DTYPES, assert_vector, in_dtype, same
+from numerics.reference import DTYPES, PRECISION, assert_vector, in_dtype, same
 from stablegrad.numerics import jax as numerics
 
 INF, NAN = math.inf, math.nan
@@ -191,6 +192,35 @@ def test_a_confident_prediction_among_many():
     assert float(gradient[7]) == pytest.approx(-rest, rel=1e-5)
     assert float(numerics.one_minus_softmax(x)[7]) == pytest.approx(rest, rel=1e-5)
     assert float(numerics.log_one_minus_softmax(x)[7]) == pytest.approx(math.log(rest), rel=1e-6)
+
+
+WEIGHTS = [0.5, -0.1, 0.75, 1.5]
+CONFIDENT = [[20.0, -0.25, 0.5, -1.0], [-20.0, 60.0, 2.0, 2.0], [1.0, 2.0, 3.0, 4.0], [3.0, 3.0, -60.0, 3.0]]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "one_minus_softmax"])
+def test_cotangents_and_tangents_that_are_not_one_hot(name, dtype):
+    """What a largest entry near 1 leaves over for the others must not be lost, in either mode."""
+    function = getattr(numerics, name)
+    with in_dtype(dtype):
+        x, w = jnp.asarray(CONFIDENT, dtype), jnp.asarray(WEIGHTS, dtype)
+        reverse = jax.jit(jax.grad(lambda x: (w * function(x)).sum()))(x)
+        forward = jax.jit(lambda x: jax.jvp(function, (x,), (jnp.broadcast_to(w, x.shape),))[1])(x)
+        eps = float(jnp.finfo(dtype).eps)
+    weights = [mpf(float(v)) for v in w]
+    with mpmath.workprec(PRECISION):
+        for k, row in enumerate(CONFIDENT):
+            p = shares([mpf(v) for v in row])
+            mean = sum(a * b for a, b in zip(p, weights, strict=True))
+            if name == "log_softmax":
+                right = [v - q * sum(weights) for v, q in zip(weights, p, strict=True)]
+                tangent = [v - mean for v in weights]
+            else:
+                sign = 1 if name == "softmax" else -1
+                right = tangent = [sign * q * (v - mean) for v, q in zip(weights, p, strict=True)]
+            assert np.allclose(reverse[k], np.asarray(right, float), rtol=32 * eps, atol=0), (row, reverse[k], right)
+            assert np.allclose(forward[k], np.asarray(tangent, float), rtol=32 * eps, atol=0), (row, forward[k])
 
 
 def test_an_entry_of_minus_infinity_gets_no_gradient_from_the_others():

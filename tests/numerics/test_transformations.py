@@ -36,6 +36,7 @@ EQUATIONS = {
     "log_one_minus_softmax": 63,
     "log_sum_others": 50,
     "log_softmax": 39,  # three guard against a maximum that XLA contracts; without them values are wrong
+    "log_softmax_of_picks": 39,
     "logsumexp": 26,
     "exprel": 28,
     "logsumexp_weighted": 32,

@@ -16,6 +16,7 @@ PASSES = (
     "min",
     "cast",
     "log_softmax",
+    "log_softmax_of_picks",
     "logsumexp",
     "stable_logaddexp",
     "logaddexp",

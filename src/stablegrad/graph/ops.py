@@ -107,6 +107,6 @@ _add(
 _add(
     "arithmetic",
     "logsumexp logsumexp_weighted log_softmax softmax log_sum_others log_one_minus_softmax one_minus_softmax "
-    "shift shift_weighted log_abs_product softmax_cross_entropy",
+    "shift shift_weighted log_abs_product softmax_cross_entropy log_softmax_of_picks",
     emitted=True,
 )

@@ -6,9 +6,10 @@ their gradient needs no array in between, which halves the memory of a training 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 
+from stablegrad.facts.reach import EXPONENTIAL
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.rule import Rewritten
@@ -17,20 +18,30 @@ Resolve = Callable[[Node], Node]
 
 
 class Fusion:
-    """Looks for cross entropies in a rewritten program; `users` counts who reads a node there."""
+    """Looks for cross entropies in a rewritten program; `readers` tells who reads a node there."""
 
-    def __init__(self, companions: Companions, resolve: Resolve, users: Counter[Node]) -> None:
-        self.c, self.resolve, self.users = companions, resolve, users
+    def __init__(self, companions: Companions, resolve: Resolve, readers: Mapping[Node, list[Node]]) -> None:
+        self.c, self.resolve, self.readers = companions, resolve, readers
 
     def fuse(self, node: Node) -> Rewritten | None:
         if node.op.name == "reduce_sum":
             return self._categorical(node)
         return self._binary(node) if node.op.name == "add" else None
 
+    def only_picked_from(self, node: Node) -> bool:
+        """`node`, along axes, is read by operations that pick from it by indices, no more entries than it has rows."""
+        entries = math.prod(node.shape[k] for k in node.params[0])
+        picks = 0
+        for reader in self.readers[node]:
+            if reader.op.name != "move" or len(reader.inputs) != 2 or len(reader.params[0].data) != 1:
+                return False
+            picks += math.prod(reader.shape)
+        return 0 < picks * entries <= math.prod(node.shape)
+
     def _own(self, node: Node, op: str) -> Node | None:
         """The node resolved, if it is of that operation and read here alone."""
         found = self.resolve(node)
-        return found if found.op.name == op and self.users[found] <= 1 else None
+        return found if found.op.name == op and len(self.readers[found]) <= 1 else None
 
     def _categorical(self, node: Node) -> Rewritten | None:
         """sum(times_log(t, log_softmax(x))), also of its negative."""
@@ -43,9 +54,10 @@ class Fusion:
             return None
         (own,) = logarithm.params
         build, x = self.c.build, logarithm.inputs[0]
-        if product.inputs[0].shape != x.shape:
-            return None
-        loss = build.along("softmax_cross_entropy", x, own, product.inputs[0])
+        t = product.inputs[0]
+        if t.shape != x.shape or self.c.facts.reach(t) & EXPONENTIAL:
+            return None  # targets that are probabilities themselves can be as confident as the prediction
+        loss = build.along("softmax_cross_entropy", x, own, t)
         kept = [k for k in range(len(x.shape)) if k not in own]
         rest = tuple(kept.index(k) for k in axes if k not in own)
         loss = build.along("reduce_sum", loss, rest) if rest else loss
@@ -69,7 +81,7 @@ class Fusion:
     def _logit(self, node: Node) -> Node | None:
         """x where `node` is log(sigmoid(x)), read here alone."""
         node = self.resolve(node)
-        if node.op.name != "neg" or self.users[node] > 1:
+        if node.op.name != "neg" or len(self.readers[node]) > 1:
             return None
         inner = self._own(node.inputs[0], "softplus")
         return None if inner is None else self.c.build.neg(inner.inputs[0])

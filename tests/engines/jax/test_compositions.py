@@ -144,20 +144,3 @@ def test_edges(name, x, value):
     function = getattr(compositions, name)
     np.testing.assert_array_equal(function(floats(x)), [value])
     assert np.isnan(function(floats(NAN)))[0]
-
-
-# -- cross entropies -------------------------------------------------------------------------------------------------
-
-
-def test_cross_entropy_of_a_softmax():
-    x, t = floats([0, 1, 2000], [1, 2, 3]), floats([0, 0, 1], [0.5, 0.25, 0.25])
-    value = compositions.softmax_cross_entropy(x, t, (1,))
-    np.testing.assert_allclose(value, -(np.asarray(t) * np.asarray(jax.nn.log_softmax(x))).sum(1), rtol=1e-6)
-    certain = compositions.softmax_cross_entropy(floats([-INF, 0.0]), floats([0.0, 1.0]), (1,))
-    np.testing.assert_array_equal(certain, [0])
-
-
-def test_cross_entropy_of_a_sigmoid():
-    x, t = floats(-2000, 2000, 0.5, 2000), floats(0, 1, 0.25, 0)
-    half = np.log1p(np.exp(-0.5)) * 0.25 + np.log1p(np.exp(0.5)) * 0.75
-    np.testing.assert_allclose(compositions.sigmoid_cross_entropy(x, t), [0, 0, half, 2000], rtol=1e-6)

@@ -28,7 +28,7 @@ TWO_INPUTS = """
     require_finite sigmoid_cross_entropy log_sum_exp_terms shift_terms log_sum_terms
 """.split()
 REDUCTIONS = "reduce_sum reduce_max reduce_min reduce_prod shift logsumexp log_abs_product".split()
-ALONG = "log_softmax softmax log_sum_others log_one_minus_softmax one_minus_softmax".split()
+ALONG = "log_softmax log_softmax_of_picks softmax log_sum_others log_one_minus_softmax one_minus_softmax".split()
 WEIGHTED = "logsumexp_weighted shift_weighted softmax_cross_entropy".split()
 CUMULATIVE = "cumsum cumprod cummax cummin cumlogsumexp".split()
 LAYOUT = "arrange reshape".split()

@@ -144,18 +144,6 @@ def _inverse_exprel_rule(primals: Any, tangents: Any) -> Any:
     return value, lax.mul(dz, lax.select(near, inside, outside))
 
 
-def softmax_cross_entropy(x: Any, t: Any, axis: tuple[int, ...]) -> Any:
-    """-sum(t * log_softmax(x)) along `axis`, an entry with t = 0 counting 0."""
-    return lax.neg(lax.reduce_sum(numerics.times_log(t, numerics.log_softmax(x, axis=axis)), axis))
-
-
-def sigmoid_cross_entropy(x: Any, t: Any) -> Any:
-    """-t log s(x) - (1 - t) log s(-x), s the logistic function."""
-    right = numerics.times_log(t, numerics.log_sigmoid(x))
-    wrong = numerics.times_log(lax.sub(_number(t, 1), t), numerics.log_sigmoid(lax.neg(x)))
-    return lax.neg(lax.add(right, wrong))
-
-
 @jax.custom_jvp
 def sigmoid_slope(z: Any) -> Any:
     """s(z) s(-z), the derivative of the logistic function s."""

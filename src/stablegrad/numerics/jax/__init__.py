@@ -1,6 +1,6 @@
 """Stable functions for JAX, each with its own derivative rule, right in forward, reverse and second order."""
 
-from stablegrad.numerics.jax.cross_entropies import sigmoid_cross_entropy, softmax_cross_entropy
+from stablegrad.numerics.jax.cross_entropies import log_softmax_of_picks, sigmoid_cross_entropy, softmax_cross_entropy
 from stablegrad.numerics.jax.exponentials import expm1, log1p
 from stablegrad.numerics.jax.hyperbolic import acosh, asinh, atanh
 from stablegrad.numerics.jax.log_domain import log1mexp, log_expm1, logaddexp, logdiffexp
@@ -33,6 +33,7 @@ __all__ = [
     "log_one_minus_softmax",
     "log_sigmoid",
     "log_softmax",
+    "log_softmax_of_picks",
     "log_sum_others",
     "logaddexp",
     "logdiffexp",

@@ -21,7 +21,7 @@ from stablegrad.numerics.jax.definition import (
 )
 from stablegrad.numerics.jax.exponentials import log1p
 from stablegrad.numerics.jax.quotients import divide
-from stablegrad.numerics.jax.softmaxes import centred, probabilities_and_complements
+from stablegrad.numerics.jax.softmaxes import centred, probabilities
 
 __all__ = ["log_matmul_exp", "logsumexp", "logsumexp_weighted"]
 
@@ -82,8 +82,8 @@ def _less_one(axis: tuple[int, ...]) -> Callable[..., jax.Array]:
 
     @less_one.def_vmap
     def less_one_of_many(size, batched, *arrays):
-        arrays = [a if b else lax.broadcast(a, (size,)) for a, b in zip(arrays, batched, strict=True)]
-        return _less_one(tuple(d + 1 for d in axis))(*arrays), True
+        whole = [a if b else lax.broadcast(a, (size,)) for a, b in zip(arrays, batched, strict=True)]
+        return _less_one(tuple(d + 1 for d in axis))(*whole), True
 
     return less_one
 
@@ -105,8 +105,8 @@ def _with_probabilities_core(x, axis):
 def _with_probabilities_rule(axis, primals, tangents):
     (x,), (dx,) = primals, tangents
     value, p = _with_probabilities_of(x, axis)
-    _, q = probabilities_and_complements(x, axis)
-    slope = select(p == 0, 0.0, p * centred(p, q, dx, axis))  # without entries nothing depends on them
+    _, rest = probabilities(x, axis)
+    slope = select(p == 0, 0.0, p * centred(p, rest, dx, axis))  # without entries nothing depends on them
     return (value, p), (lax.reduce_sum(p * dx, axis), slope)
 
 

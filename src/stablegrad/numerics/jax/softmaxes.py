@@ -2,9 +2,8 @@
 
 Written for XLA as much as for the reader. On the CPU XLA hands sums and maxima along an axis, and the arithmetic next
 to them, to a library of vectorised loops, as long as nothing there is a conditional or has a second reader. The rest
-becomes loops of its own, each an array stored and some 20 ms of compile time. Hence here: conditions on rows by
-arithmetic, an `optimization_barrier` where XLA would otherwise share (and therefore store) what is quicker taken
-twice, and different constants where equal ones would become one stored array.
+becomes loops of its own, each an array stored and some 20 ms of compile time. Hence here: conditions by arithmetic,
+and an `optimization_barrier` where XLA would otherwise share (and therefore store) what is quicker taken twice.
 """
 
 import functools
@@ -35,8 +34,8 @@ def softmax(x: jax.Array, axis: Axis = -1) -> jax.Array:
 @derivative_of(softmax)
 def _softmax_rule(axis, primals, tangents):
     (x,) = primals
-    p, q = probabilities_and_complements(x, axis)
-    return p, combined(x, (tangents[0], lambda dx: p * centred(p, q, dx, axis)))
+    p, rest = probabilities(x, axis)
+    return p, combined(x, (tangents[0], lambda dx: p * centred(p, rest, dx, axis)))
 
 
 @along_axis
@@ -53,14 +52,14 @@ def log_softmax(x: jax.Array, axis: Axis = -1) -> jax.Array:
     >>> print(f"{-log_softmax(x)[0]:.4e} {jax.grad(lambda x: log_softmax(x)[0])(x)[0]:.4e}")
     9.3576e-14 9.3576e-14
     """
-    return _value(x, *sums(powers(x, axis), axis), axis)
+    return log_of_shares(x, *sums(powers(x, axis), axis), axis)
 
 
 @derivative_of(log_softmax)
 def _log_softmax_rule(axis, primals, tangents):
     (x,) = primals
-    value, *factors = _with_factors_of(x, axis)
-    return value, combined(x, (tangents[0], lambda dx: _less_the_mean(dx, *factors, axis)))
+    p, rest = probabilities(x, axis)
+    return log_softmax(x, axis), combined(x, (tangents[0], lambda dx: centred(p, rest, dx, axis)))
 
 
 @along_axis
@@ -72,14 +71,17 @@ def one_minus_softmax(x: jax.Array, axis: Axis = -1) -> jax.Array:
     >>> print(f"{one_minus_softmax(jax.numpy.array([30.0, 0.0]))[0]:.4e}")
     9.3576e-14
     """
-    return _shares(x, axis)[1]
+    exponentials = powers(x, axis)
+    share, others = sums(exponentials, axis)
+    others_of_all = spread(total_less_one(share, others), x, axis) + (1 - exponentials)
+    return others_of_all * spread(largest_probability(share, others), x, axis)
 
 
 @derivative_of(one_minus_softmax)
 def _one_minus_softmax_rule(axis, primals, tangents):
     (x,) = primals
-    p, q = probabilities_and_complements(x, axis)
-    return q, combined(x, (tangents[0], lambda dx: -(p * centred(p, q, dx, axis))))
+    p, rest = probabilities(x, axis)
+    return one_minus_softmax(x, axis), combined(x, (tangents[0], lambda dx: -(p * centred(p, rest, dx, axis))))
 
 
 def powers(x: jax.Array, axis: tuple[int, ...]) -> jax.Array:
@@ -113,6 +115,11 @@ def _confident(share: jax.Array, others: jax.Array) -> jax.Array:
     return (share > 1.0001) & (share * (others + 0.49) < 1.5)
 
 
+def total_less_one(share: jax.Array, others: jax.Array) -> jax.Array:
+    """sum(powers) - 1, from `sums`."""
+    return select(_confident(share, others), others, 1.5 / share - 1)
+
+
 def largest_probability(share: jax.Array, others: jax.Array) -> jax.Array:
     """The largest probability, from `sums`. A step of Newton's method replaces a sum that is rounded next to 1."""
     p = share * (2 / 3)
@@ -125,74 +132,54 @@ def factors(share: jax.Array, others: jax.Array) -> tuple[jax.Array, jax.Array]:
     return select(confident, 1.0, lax.full_like(p, 0)), select(confident, -others * p, p)
 
 
-def _value(x: jax.Array, share: jax.Array, others: jax.Array, axis: tuple[int, ...]) -> jax.Array:
+def log_of_shares(x: jax.Array, share: jax.Array, others: jax.Array, axis: tuple[int, ...]) -> jax.Array:
+    """log_softmax(x), from `sums`."""
     maximum = lax.reduce_max(lax.optimization_barrier(x), axis)
     # This conditional on rows keeps the maximum from being stored for each entry.
     maximum = spread(select(maximum == -jnp.inf, jnp.nan, maximum), x, axis)
     return select(x == maximum, 0.0, x - maximum) - spread(log_total(share, others), x, axis)
 
 
-def _with_factors(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, ...]:
-    """log_softmax; and e, a, b (the latter two without `axis`), such that e * (a + b) is softmax."""
+def _probabilities(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+    """softmax(x); and without `axis`, what the largest entry leaves of 1."""
     exponentials = powers(x, axis)
     share, others = sums(exponentials, axis)
-    return _value(x, share, others, axis), exponentials, *factors(share, others)
+    largest = largest_probability(share, others)
+    return exponentials * spread(largest, x, axis), total_less_one(share, others) * largest
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _with_factors_core(x, axis):
-    return _with_factors(x, axis)
+def _probabilities_core(x, axis):
+    return _probabilities(x, axis)
 
 
-@_with_factors_core.defjvp
-def _with_factors_rule(axis, primals, tangents):
-    # The derivative of the probability is put into the exponentials, whole.
+@_probabilities_core.defjvp
+def _probabilities_rule(axis, primals, tangents):
     (x,), (dx,) = primals, tangents
-    value, exponentials, a, b = _with_factors_of(x, axis)
-    p, q = probabilities_and_complements(x, axis)
-    nothing = lax.full_like(a, 0)
-    slope = _less_the_mean(dx, exponentials, a, b, axis)
-    return (value, exponentials, a, b), (slope, exponentials * centred(p, q, dx, axis), nothing, nothing)
+    p, rest = probabilities(x, axis)
+    dp = p * centred(p, rest, dx, axis)
+    return (p, rest), (dp, -lax.reduce_sum(outweighing(p) * dp, axis))
 
 
-_with_factors_of = jax.jit(_with_factors_core, static_argnums=1, inline=True)
+probabilities = jax.jit(_probabilities_core, static_argnums=1, inline=True)
 
 
-def _less_the_mean(dx, exponentials, a, b, axis):
-    """dx - sum(p dx), p = e (a + b). Transposed: (g - e a sum(g)) - e b sum(g), exact in g for a one-hot g.
+def outweighing(p: jax.Array) -> jax.Array:
+    """1 at a probability of 3/5 and more, of which there is one at most, else 0."""
+    return lax.floor(p + 0.4)
 
-    (Reverse mode adds up what comes from the last equations first, hence the order and the two sums.)
+
+def centred(p: jax.Array, rest: jax.Array, dx: jax.Array, axis: tuple[int, ...]) -> jax.Array:
+    """dx_i - sum(p dx), p and `rest` from `probabilities`; without cancellation at an entry that outweighs the others.
+
+    There it is `rest` dx_i less the sum over the others. Transposed: g_j - p_j sum(g), and at such an entry
+    `rest` g_j - p_j times the sum of g over the others.
     """
-    rest = spread(b * lax.reduce_sum(exponentials * dx, axis), dx, axis)
-    return (dx - spread(a * lax.reduce_sum(exponentials * dx, axis), dx, axis)) - rest
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _shares_core(x, axis):
-    return _shares(x, axis)
-
-
-@_shares_core.defjvp
-def _shares_rule(axis, primals, tangents):
-    (x,), (dx,) = primals, tangents
-    p, q = probabilities_and_complements(x, axis)
-    dp = p * centred(p, q, dx, axis)
-    return (p, q), (dp, -dp)
-
-
-probabilities_and_complements = jax.jit(_shares_core, static_argnums=1, inline=True)
-"""softmax(x) and 1 - softmax(x)."""
-
-
-def _shares(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
-    exponentials = powers(x, axis)
-    share, others = sums(exponentials, axis)
-    rest = select(_confident(share, others), others, 1.5 / share - 1)
-    share = spread(largest_probability(share, others), x, axis)
-    return exponentials * share, (spread(rest, x, axis) + (1 - exponentials)) * share
-
-
-def centred(p: jax.Array, q: jax.Array, dx: jax.Array, axis: tuple[int, ...]) -> jax.Array:
-    """dx_i - sum(p dx), with 1 - p_i taken from q: transposed, an exact 1 - p for a one-hot cotangent."""
-    weighted = p * dx
-    return q * dx - (spread(lax.reduce_sum(weighted, axis), dx, axis) - weighted)
+    peak = outweighing(p)
+    others, below = p * (1 - peak), 1 - peak
+    own = (below + peak * spread(rest, dx, axis)) * dx
+    return (
+        own
+        - below * spread(lax.reduce_sum(peak * p * dx, axis), dx, axis)
+        - spread(lax.reduce_sum(others * dx, axis), dx, axis)
+    )
