@@ -8,6 +8,7 @@ from stablegrad.graph.arrange import arrange
 from stablegrad.graph.node import Node
 from stablegrad.rules import companions as _companions
 from stablegrad.rules.forms import ONE, Linear, Term
+from stablegrad.rules.masks import in_exponent
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions, Scaled
@@ -38,6 +39,7 @@ def scaled_contraction(c: Companions, node: Node) -> Scaled | None:
     total, operands = Term(), []
     for operand, axes, place in ((a, tuple(contract_a), place_a), (b, tuple(contract_b), place_b)):
         term, guards = c.single(operand)
+        term = in_exponent(c, term, axes)
         if guards:
             return None
         if _probability(c, operand):

@@ -11,7 +11,7 @@ from stablegrad.rules.hazards import bounded, has_exponential, is_sum_of_exponen
 from stablegrad.rules.layout import reduced_core
 from stablegrad.rules.rule import Rewritten, rule
 from stablegrad.rules.value import exponential_minus_number, write_scaled
-from stablegrad.rules.vanished import keep_domain
+from stablegrad.rules.vanished import keep_divided
 
 
 @rule("div")
@@ -29,7 +29,7 @@ def quotient_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
     if not has_exponential(c, below) and (bounded(c, above) or not _one_exponential(c, above)):
         return None  # a plain divisor brings nothing back into range
     before = [c.single(i)[0] for i in node.inputs]
-    written = keep_domain(c, write_scaled(c, c.scaled(node), node), before, c.scaled(node).terms)
+    written = keep_divided(c, write_scaled(c, c.scaled(node), node), before, c.scaled(node).terms)
     return None if written is node else Rewritten(written, "numerator and denominator can overflow or both vanish; "
                                                   "their exponents are subtracted first")  # fmt: skip
 
@@ -83,7 +83,7 @@ def quotient_that_cancels(c: Companions, node: Node) -> Rewritten | None:
         return None
     if all(below.factors[n] != above.factors[n] for n in shared):
         return None
-    written = keep_domain(c, write_scaled(c, c.scaled(node), node), (above, below), c.scaled(node).terms)
+    written = keep_divided(c, write_scaled(c, c.scaled(node), node), (above, below), c.scaled(node).terms)
     return None if written is node else Rewritten(written, "a factor of the numerator is divided out again")
 
 

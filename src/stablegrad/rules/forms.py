@@ -86,6 +86,14 @@ def _merged(a: Mapping, b: Mapping, times: Rational) -> dict:
     return out
 
 
+def is_mask(node: Node) -> bool:
+    """select(c, 1, 0), the factor that stands for a `where` with a 0 (`masks.py`)."""
+    if node.op.name != "select" or len(node.inputs) != 3:
+        return False
+    cases = [case.value for case in node.inputs[1:] if case.op.name == "literal"]
+    return len(cases) == 2 and {float(v) for v in cases} == {0.0, 1.0}
+
+
 class Term:
     """coefficient * product of node ** power * exp(exponent)."""
 
@@ -110,11 +118,11 @@ class Term:
         return self._key
 
     def times(self, other: Term) -> Term:
-        return Term(
-            self.coefficient * other.coefficient,
-            _merged(self.factors, other.factors, ONE),
-            self.exponent.plus(other.exponent),
-        )
+        factors = _merged(self.factors, other.factors, ONE)
+        for node in self.factors.keys() & other.factors.keys():
+            if is_mask(node):
+                factors[node] = ONE  # 1 or 0 times itself
+        return Term(self.coefficient * other.coefficient, factors, self.exponent.plus(other.exponent))
 
     def scaled(self, number: Rational) -> Term:
         return Term(self.coefficient * number, self.factors, self.exponent)

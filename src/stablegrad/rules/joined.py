@@ -10,6 +10,7 @@ from stablegrad.graph.node import Node, literal_number
 from stablegrad.graph.rational import Rational
 from stablegrad.rules.forms import ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
+from stablegrad.rules.masks import in_exponent
 from stablegrad.rules.powers import power_of_term
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def as_exponent(c: Companions, term: Term, axes: tuple[int, ...] = ()) -> Term:
     """The term with each positive sum of exponentials v ** p among its factors as p * log(v) in the exponent.
 
     Such a factor may overflow where the term does not; under a sum along `axes` it has to be shifted with the rest.
-    Factors that are constant along `axes` are left: they go in front of the sum.
+    Masks stand in the exponent too. Factors that are constant along `axes` are left: they go in front of the sum.
     """
     factors: dict[Node, Rational] = {}
     exponent = term.exponent
@@ -30,7 +31,7 @@ def as_exponent(c: Companions, term: Term, axes: tuple[int, ...] = ()) -> Term:
             exponent = exponent.plus(Linear({c.build.elementwise("log", node): power}))
         else:
             factors[node] = power
-    return Term(term.coefficient, factors, exponent)
+    return in_exponent(c, Term(term.coefficient, factors, exponent), axes)
 
 
 def joined(c: Companions, like: Node, data: tuple[int, ...], terms: list[Term]) -> Term:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node, moved_inputs
 from stablegrad.graph.rational import Rational
-from stablegrad.rules.forms import Linear, Term
+from stablegrad.rules.forms import Linear, Term, is_mask
+from stablegrad.rules.masks import moved_mask
 
 Place = Callable[[Node], Node]
 MOST_MOVES = 16
@@ -57,7 +58,7 @@ def move_term(c: Companions, node: Node, term: Term, guards: frozenset[Node]) ->
     def all_moved(parts: dict[Node, Rational]) -> dict[Node, Rational]:
         out: dict[Node, Rational] = {}
         for part, times in parts.items():
-            moved = move(part)
+            moved = moved_mask(c, node, part) if is_mask(part) else move(part)
             inner = c.terms_of(part)
             if inner is not None and c.terms_of(moved) is None:  # the sum that is moved is the sum of the moved terms
                 c.register(moved, tuple(move_term(c, node, t, frozenset())[0] for t in inner))

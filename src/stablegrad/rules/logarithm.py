@@ -8,15 +8,18 @@ that cancels best against the rest (`log(e^a + e^b) - a` is softplus(b - a)), a 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node, moved_inputs
 from stablegrad.graph.rational import Rational, magnitude, quotient
 from stablegrad.rules import log_of_sum, structure
 from stablegrad.rules.companions import constant_value
-from stablegrad.rules.forms import ONE, Linear, Term
+from stablegrad.rules.forms import ONE, Linear, Term, is_mask
 from stablegrad.rules.layout import under_moves
+from stablegrad.rules.masks import above_own_sum, outside, selected
 from stablegrad.rules.powers import _is_even, joined_signs
+from stablegrad.rules.vanished import finite_where_raised
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -76,6 +79,9 @@ def write_log(c: Companions, node: Node) -> tuple[Node, frozenset[Node]]:
 
 def write_linear(c: Companions, linear: Linear, like: Node) -> Node:
     """A formal sum as nodes of the shape and dtype of `like`; its logarithms are companions already (`expanded`)."""
+    masked = {p.inputs[0]: k for p, k in linear.parts.items() if p.op.name == "log" and is_mask(p.inputs[0])}
+    if masked:
+        return _write_masked(c, linear, masked, like)
     pieces: list[Node] = []
     linear = _grouped_moves(c, linear, pieces, like)
     logs = [p for p in linear.parts if p.op.name == "log"]
@@ -88,6 +94,28 @@ def write_linear(c: Companions, linear: Linear, like: Node) -> Node:
         logs = [p for p in logs if p not in absorbed]
         pieces.append(c.build.scale(piece, times))
     return _written_sum(c, rest, pieces, like)
+
+
+def _write_masked(c: Companions, linear: Linear, masked: dict[Node, Rational], like: Node) -> Node:
+    """The sum without the logarithms of masks, then -inf where a mask is 0; where the exponent under one of its sums is
+    masked already, that one."""
+    logs = {p for p in linear.parts if p.op.name == "log" and p.inputs[0] in masked}
+    rest = Linear({p: k for p, k in linear.parts.items() if p not in logs}, linear.constant, linear.logs)
+    sums = [core for p in rest.parts if p.op.name == "log" and (core := under_moves(c, p.inputs[0])) is not None]
+    own = above_own_sum(c, [m for m, k in masked.items() if k == 1], rest, sums)
+    if own is not None:
+        rest, one = own
+        masked = {m: k for m, k in masked.items() if m is not one}
+    out = write_linear(c, rest, like)
+    if not masked:
+        return out
+    for one, times in masked.items():
+        out = selected(c, [one], out, -math.inf if times > 0 else math.inf)
+    for part, times in sorted(rest.parts.items(), key=lambda item: item[0].order):
+        node = part.inputs[0] if part.op.name == "log" else part
+        if outside(c, list(masked), node):
+            out = finite_where_raised(c, out, node, 1 if part is not node else times)
+    return out
 
 
 def _kind(c: Companions, node: Node) -> int:

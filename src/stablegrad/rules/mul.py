@@ -12,7 +12,7 @@ from stablegrad.rules.logarithm import expanded, log_of, write_linear
 from stablegrad.rules.rule import Rewritten, rule
 from stablegrad.rules.structure import gains
 from stablegrad.rules.value import write_scaled
-from stablegrad.rules.vanished import keep_domain
+from stablegrad.rules.vanished import keep_divided
 
 
 @rule("mul")
@@ -104,7 +104,7 @@ def product_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
     if not _meets(c, node):
         return None
     before = [c.single(i)[0] for i in node.inputs]
-    written = keep_domain(c, write_scaled(c, c.scaled(node), node), before, c.scaled(node).terms)
+    written = keep_divided(c, write_scaled(c, c.scaled(node), node), before, c.scaled(node).terms)
     return None if written is node else Rewritten(written, "a factor can overflow while the product is small; "
                                                   "exponents are added first")  # fmt: skip
 
@@ -126,5 +126,5 @@ def product_that_cancels(c: Companions, node: Node) -> Rewritten | None:
     shared = [n for n in a.factors if n in b.factors and a.factors[n] == -b.factors[n]]
     if not shared or any(literal_number(i) is not None for i in node.inputs):
         return None
-    written = keep_domain(c, write_scaled(c, c.scaled(node), node), (a, b), c.scaled(node).terms)
+    written = keep_divided(c, write_scaled(c, c.scaled(node), node), (a, b), c.scaled(node).terms)
     return None if written is node else Rewritten(written, "a factor is divided out and multiplied in again")

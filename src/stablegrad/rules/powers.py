@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational, integer_power, magnitude
-from stablegrad.rules.forms import ONE, Term
+from stablegrad.rules.forms import ONE, Term, is_mask
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -22,8 +22,11 @@ def power_of_term(c: Companions, term: Term, power: Rational) -> Term | None:
         return term
     if not term.coefficient:
         return None
+    masked = [n for n in term.factors if is_mask(n)]
+    if masked and power < 0:
+        return None
     if power.denominator == 1:
-        factors = {n: p * power for n, p in term.factors.items()}
+        factors = {n: p * power for n, p in term.factors.items()} | dict.fromkeys(masked, ONE)
         return Term(integer_power(term.coefficient, int(power)), factors, term.exponent.scaled(power))
     term = joined_signs(c, term)
     if term.coefficient < 0:
@@ -35,7 +38,7 @@ def power_of_term(c: Companions, term: Term, power: Rational) -> Term | None:
             base = c.build.elementwise("abs", node)
         factors[base] = factors.get(base, 0) + p * power
     exponent = term.exponent.scaled(power).with_log(term.coefficient, power)
-    return Term(ONE, factors, exponent)
+    return Term(ONE, factors | dict.fromkeys(masked, ONE), exponent)
 
 
 def joined_signs(c: Companions, term: Term) -> Term:

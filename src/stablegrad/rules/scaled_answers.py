@@ -14,9 +14,10 @@ from stablegrad.rules import companions as _companions
 from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.composites import with_composites
 from stablegrad.rules.differences import simplified_sum
-from stablegrad.rules.forms import HALF, ONE, Linear, Term, collect
+from stablegrad.rules.forms import HALF, ONE, Linear, Term, collect, is_mask
 from stablegrad.rules.joined import as_exponent, joined, sum_of_pieces
 from stablegrad.rules.layout import move_term
+from stablegrad.rules.masks import cast_mask, mask
 from stablegrad.rules.powers import power_of_term
 
 if TYPE_CHECKING:
@@ -285,6 +286,8 @@ def _cast(c: Companions, node: Node) -> Scaled | None:
     inner = c.scaled(node.inputs[0])
 
     def cast(part: Node) -> Node:
+        if is_mask(part):
+            return cast_mask(c, part, node)
         return c.graph.node("cast", (part,), (), node.shape, node.dtype)
 
     terms = []
@@ -295,24 +298,17 @@ def _cast(c: Companions, node: Node) -> Scaled | None:
 
 
 def _select(c: Companions, node: Node) -> Scaled | None:
-    """A mask over an exponential: its exponent is -inf where the mask gives 0."""
-    if len(node.inputs) != 3 or node.dtype is None:
+    """A mask over a value; of two exponentials, the exponential of the selected exponent."""
+    if len(node.inputs) != 3 or node.dtype is None or is_mask(node):
         return None
     which, *cases = node.inputs
-    zero = [literal_number(case) == 0 for case in cases]
+    zero = tuple(literal_number(case) == 0 for case in cases)
     if any(zero) and not all(zero):
         kept = cases[zero.index(False)]
-        scaled = c.scaled(kept)
-        if len(scaled.terms) != 1 or scaled.guards or not scaled.terms[0].exponent.parts:
+        if which.shape != node.shape or c.trivial(kept) or literal_number(kept) is not None or c.scaled(kept).guards:
             return None
-        term = scaled.terms[0]
-        exponent = c.raw_linear(Linear(term.exponent.parts), node)
-        nothing = c.graph.literal(-math.inf, node.dtype)
-        masked = [nothing if z else exponent for z in zero]
-        selected = c.build.elementwise("select", which, *masked)
-        selected = c.graph.node("select", (which, *masked), (), node.shape, node.dtype)
-        rest = Linear({selected: ONE}, term.exponent.constant, term.exponent.logs)
-        return _scaled([Term(term.coefficient, term.factors, rest)])
+        term, _ = c.single(kept)
+        return _scaled([term.times(Term(factors={mask(c, which, zero, kept, node): ONE}))])
     both = [c.scaled(case) for case in cases]
     if any(len(s.terms) != 1 or s.guards or s.terms[0].factors for s in both):
         return None

@@ -12,7 +12,7 @@ from stablegrad.rules.hazards import safely_positive
 from stablegrad.rules.logarithm import expanded, write_linear
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.value import write_difference, write_scaled
-from stablegrad.rules.vanished import keep_domain
+from stablegrad.rules.vanished import keep_subtracted
 
 
 @rule("sub", "add")
@@ -31,7 +31,7 @@ def difference_that_cancels(c: Companions, node: Node) -> Rewritten | None:
         # exp(x) - exp(x) * k has no number in it; 2 - exp(x) cancels only where exp(x) comes near
     if not any(t.exponent or t.factors for t in naive):
         return None
-    written = keep_domain(c, write_scaled(c, scaled, node), naive, scaled.terms)
+    written = keep_subtracted(c, write_scaled(c, scaled, node), naive, scaled.terms)
     return None if written is node else Rewritten(written, "the subtraction loses the digits that matter; "
                                                   "what remains is computed directly")  # fmt: skip
 

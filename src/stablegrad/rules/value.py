@@ -17,6 +17,8 @@ from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials, safely_positive
 from stablegrad.rules.layout import absorbed, inside_one_move, moved_as, others_beside, under_moves
 from stablegrad.rules.log_of_sum import rest_node, write_sum
+from stablegrad.rules.masks import above_own_sum, masks_of, outside, selected, unmasked
+from stablegrad.rules.vanished import finite_where_raised, parts_of
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions, Scaled
@@ -61,6 +63,9 @@ def write_term(c: Companions, term: Term, like: Node) -> Node:
     if moved is not None:
         model, (inner,) = moved
         return c.build.move_like(model, {0: write_term(c, inner, model.inputs[0])})
+    masks = masks_of(term)
+    if masks:
+        return _write_masked(c, term, masks, like)
     spread = _distributed(c, term)
     if spread is not None:
         return write_terms(c, spread, like)
@@ -89,6 +94,23 @@ def write_term(c: Companions, term: Term, like: Node) -> Node:
     if mantissa is not None:
         pieces.append(mantissa)
     return _assembled(c, coefficient, pieces, exponent, like)
+
+
+def _write_masked(c: Companions, term: Term, masks: list[Node], like: Node) -> Node:
+    """The term without its masks, then selected; a softmax of masked entries needs no selection."""
+    sums = [core for f, p in term.factors.items() if p < 0 and (core := under_moves(c, f)) is not None]
+    own = above_own_sum(c, masks, term.exponent, sums)
+    if own is not None:
+        exponent, one = own
+        rest = {n: p for n, p in term.factors.items() if n is not one}
+        if len(rest) == 1 and len(exponent.parts) == 1:
+            return write_term(c, Term(term.coefficient, rest, exponent), like)
+        term = Term(term.coefficient, rest, exponent)
+    written = selected(c, masks, write_term(c, unmasked(term), like), 0.0)
+    for node, power in sorted(parts_of([unmasked(term)]).items(), key=lambda item: item[0].order):
+        if outside(c, masks, node):
+            written = finite_where_raised(c, written, node, power)
+    return written
 
 
 def _distributed(c: Companions, term: Term) -> list[Term] | None:
@@ -126,7 +148,8 @@ def _safe(exponent: Linear) -> float:
 
 
 def open_factors(c: Companions, term: Term, like: Node) -> tuple[Node | None, Linear]:
-    """(mantissa, exponent) of a term of coefficient 1: factors that are sums are shifted by their largest exponent."""
+    """(mantissa, exponent) of a term of coefficient 1 without masks: factors that are sums are shifted by their largest
+    exponent."""
     exponent, mantissa = term.exponent, None
     for node, power in sorted(term.factors.items(), key=lambda item: item[0].order):
         found = shifted(c, node)

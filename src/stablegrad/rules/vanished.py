@@ -1,4 +1,4 @@
-"""What a cancellation divided out: its NaN and infinities must not be lost with it."""
+"""What a cancellation removed: its NaN and infinities must not be lost with it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node, literal_number
-from stablegrad.rules.forms import Term
+from stablegrad.graph.rational import Rational
+from stablegrad.rules.forms import ZERO, Term, is_mask
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -14,17 +15,62 @@ if TYPE_CHECKING:
 FAR = 64  # nodes looked at to see that a value is made of others
 
 
-def keep_domain(c: Companions, written: Node, before: Iterable[Term], after: Iterable[Term]) -> Node:
-    """`written`, NaN wherever a part that stands in `before` but no longer in `after` is infinite or NaN."""
-    left = _parts(after)
-    for part in sorted(_parts(before) - left, key=lambda n: n.order):
-        if c.terms_of(part) is None and not _made_of(part, left):
-            written = c.build.elementwise("require_finite", written, part)
+def keep_divided(c: Companions, written: Node, before: Iterable[Term], after: Iterable[Term]) -> Node:
+    """`written`, NaN wherever a part that was divided out, in `before` but no longer in `after`, is infinite or NaN."""
+    for part in _vanished(c, before, after):
+        written = c.build.elementwise("require_finite", written, part)
     return written
 
 
-def _parts(terms: Iterable[Term]) -> set[Node]:
-    return {n for t in terms for n in (*t.factors, *t.exponent.parts)}
+def keep_subtracted(c: Companions, written: Node, before: Iterable[Term], after: Iterable[Term]) -> Node:
+    """`written`, NaN wherever a term that was subtracted from itself is infinite or NaN: exp(-inf) is 0 and is not."""
+    before = list(before)
+    powers = parts_of(before)
+    for part in _vanished(c, before, after):
+        written = finite_where_raised(c, written, part, powers[part])
+    return written
+
+
+def finite_where_raised(c: Companions, written: Node, part: Node, power: Rational) -> Node:
+    """`written`, NaN where `part` is NaN or infinite to the side to which `power` raises it; both sides for 0."""
+    if power:
+        zero = c.build.number(ZERO, part.dtype)
+        part = c.build.elementwise("max" if power > 0 else "min", part, zero)
+    return c.build.elementwise("require_finite", written, part)
+
+
+def parts_of(terms: Iterable[Term]) -> dict[Node, Rational]:
+    """The nodes in the terms, each with its coefficient in an exponent; 0 for a factor, or where signs differ."""
+    out: dict[Node, Rational] = {}
+    for term in terms:
+        for node in term.factors:
+            out[node] = ZERO
+        for node, times in term.exponent.parts.items():
+            known = out.get(node, times)
+            out[node] = times if known * times > 0 else ZERO
+    return out
+
+
+def _vanished(c: Companions, before: Iterable[Term], after: Iterable[Term]) -> list[Node]:
+    left = _opened(c, after)
+    return [
+        part
+        for part in sorted(parts_of(before), key=lambda n: n.order)
+        if c.terms_of(part) is None and not is_mask(part) and not _made_of(part, left)
+    ]
+
+
+def _opened(c: Companions, terms: Iterable[Term]) -> set[Node]:
+    """The nodes in the terms, and in the sums that stand among their factors."""
+    found: set[Node] = set()
+    waiting = list(terms)
+    while waiting:
+        term = waiting.pop()
+        new = {*term.factors, *term.exponent.parts} - found
+        found |= new
+        for node in new:
+            waiting += c.terms_of(node) or ()
+    return found
 
 
 def _made_of(node: Node, known: set[Node]) -> bool:
