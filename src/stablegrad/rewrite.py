@@ -85,7 +85,9 @@ def _fuse(companions: Companions, result: Rewriting, roots: Iterable[Node]) -> N
     for node in needed:
         if node.op.name == "log_softmax" and fusion.only_picked_from(node):
             result.replaced[node] = companions.build.keep("log_softmax_of_picks", node.inputs[0], *node.params)
-    for node in sorted((n for n in needed if n.op.name in ("reduce_sum", "add") and n.origin), key=lambda n: n.order):
+    for node in sorted(
+        (n for n in needed if n.op.name in ("reduce_sum", "add", "sub") and n.origin), key=lambda n: n.order
+    ):
         found = fusion.fuse(node)
         if found is not None and not _reaches(found.node, node, result.replaced):
             result.replaced[node] = found.node

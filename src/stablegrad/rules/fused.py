@@ -26,7 +26,7 @@ class Fusion:
     def fuse(self, node: Node) -> Rewritten | None:
         if node.op.name == "reduce_sum":
             return self._categorical(node)
-        return self._binary(node) if node.op.name == "add" else None
+        return self._binary(node)
 
     def only_picked_from(self, node: Node) -> bool:
         """`node`, along axes, is read by operations that pick from it by indices, no more entries than it has rows."""
@@ -64,19 +64,49 @@ class Fusion:
         return Rewritten(loss if negated else build.neg(loss), "a whole cross entropy as one function")
 
     def _binary(self, node: Node) -> Rewritten | None:
-        """times_log(t, log s(x)) + times_log(1 - t, log s(-x))."""
-        left, right = (self._own(i, "times_log") for i in node.inputs)
-        if left is None or right is None:
+        """times_log(t, log s(x)) + times_log(1 - t, log s(-x)), also of its negative."""
+        left, right = (self._signed(i) for i in node.inputs)
+        if left is None or right is None or (left[0] == right[0]) != (node.op.name == "add"):
             return None
-        for first, second in ((left, right), (right, left)):
-            t, rest = first.inputs[0], second.inputs[0]
-            x, opposite = self._logit(first.inputs[1]), self._logit(second.inputs[1])
+        for (_, t, logarithm), (_, rest, other) in ((left, right), (right, left)):
+            x, opposite = self._logit(logarithm), self._logit(other)
+            weight, t, rest = self._weighted_alike(t, rest)
             if x is None or opposite is None or not self._is_complement(rest, t):
                 continue
             if self.c.linear(x) == self.c.linear(opposite).scaled(-1):
                 loss = self.c.build.elementwise("sigmoid_cross_entropy", x, t)
-                return Rewritten(self.c.build.neg(loss), "a whole binary cross entropy as one function")
+                whole = self.c.build.neg(loss) if left[0] > 0 else loss
+                whole = whole if weight is None else self.c.build.elementwise("mul", weight, whole)
+                return Rewritten(whole, "a whole binary cross entropy as one function")
         return None
+
+    def _signed(self, node: Node) -> tuple[int, Node, Node] | None:
+        """(sign, t, the logarithm) where `node` is times_log(t, logarithm) or its negative, read here alone."""
+        node, sign = self.resolve(node), 1
+        while node.op.name == "neg" and len(self.readers[node]) <= 1:
+            node, sign = self.resolve(node.inputs[0]), -sign
+        if node.op.name != "times_log" or len(self.readers[node]) > 1:
+            return None
+        t = self._without_one(node.inputs[0])
+        if t.op.name == "neg":
+            t, sign = self._without_one(t.inputs[0]), -sign
+        return sign, t, node.inputs[1]
+
+    def _without_one(self, node: Node) -> Node:
+        """The node resolved, without a factor 1 (a weight that is not used)."""
+        node = self.resolve(node)
+        while node.op.name == "mul" and 1 in map(literal_number, node.inputs):
+            node = self.resolve(node.inputs[1 if literal_number(node.inputs[0]) == 1 else 0])
+        return node
+
+    def _weighted_alike(self, t: Node, rest: Node) -> tuple[Node | None, Node, Node]:
+        """(w, t, rest) where the two are w * t and w * rest."""
+        if t.op.name == rest.op.name == "mul":
+            for k, weight in enumerate(t.inputs):
+                if weight in rest.inputs:
+                    other = rest.inputs[1 - rest.inputs.index(weight)]
+                    return weight, self.resolve(t.inputs[1 - k]), self.resolve(other)
+        return None, t, rest
 
     def _logit(self, node: Node) -> Node | None:
         """x where `node` is log(sigmoid(x)), read here alone."""
@@ -88,4 +118,4 @@ class Fusion:
 
     def _is_complement(self, rest: Node, t: Node) -> bool:
         """rest is 1 - t."""
-        return rest.op.name == "sub" and literal_number(rest.inputs[0]) == 1 and rest.inputs[1] is t
+        return rest.op.name == "sub" and literal_number(rest.inputs[0]) == 1 and self.resolve(rest.inputs[1]) is t
