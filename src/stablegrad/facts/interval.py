@@ -31,21 +31,23 @@ class Facts:
 
     def interval(self, node: Node) -> Interval:
         """Bounds of `node`. Walks without recursion, so that deep programs are no trouble."""
-        if node in self._known:
-            return self._known[node]
+        known = self._known
+        found = known.get(node)
+        if found is not None:
+            return found
         stack = [node]
         while stack:
             top = stack[-1]
-            if top in self._known:
+            if top in known:
                 stack.pop()
                 continue
-            waiting = [i for i in top.inputs if i not in self._known]
+            waiting = [i for i in top.inputs if i not in known]
             if waiting:
                 stack.extend(waiting)
                 continue
             stack.pop()
-            self._known[top] = self._bound(top)
-        return self._known[node]
+            known[top] = self._bound(top)
+        return known[node]
 
     def nonnegative(self, node: Node) -> bool:
         return self.interval(node)[0] >= 0
@@ -59,10 +61,12 @@ class Facts:
             if _kind(node) in ("b", "u"):
                 return (0.0, math.inf)
             return EVERYTHING
-        low, high = rule(node, [self._known[i] for i in node.inputs])
-        if math.isnan(low) or math.isnan(high) or low > high or _wraps(node, low, high):
+        known = self._known
+        bound = rule(node, [known[i] for i in node.inputs])
+        low, high = bound
+        if not low <= high or (_kind(node) in ("i", "u") and _wraps(node, low, high)):
             return EVERYTHING
-        return low, high
+        return bound
 
 
 def _kind(node: Node) -> str:
@@ -72,8 +76,6 @@ def _kind(node: Node) -> str:
 
 def _wraps(node: Node, low: float, high: float) -> bool:
     """Whole numbers beyond the range of their dtype come out as others."""
-    if _kind(node) not in ("i", "u"):
-        return False
     limits = np.iinfo(node.dtype)
     return low < limits.min or high > limits.max
 

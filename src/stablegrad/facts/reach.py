@@ -29,8 +29,9 @@ class Reach:
 
     def __call__(self, node: Node) -> int:
         known = self._known
-        if node in known:
-            return known[node]
+        found = known.get(node)
+        if found is not None:
+            return found
         stack = [node]
         while stack:
             top = stack[-1]

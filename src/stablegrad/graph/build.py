@@ -22,7 +22,9 @@ class Builder:
         return self.graph.literal(_nearest(value), dtype)
 
     def elementwise(self, op: str, *inputs: Node, params: tuple = ()) -> Node:
-        model = next((i for i in inputs if i.op.name != "literal"), inputs[0])
+        model = inputs[0]
+        if model.op.name == "literal":
+            model = next((i for i in inputs if i.op.name != "literal"), model)
         return self.graph.node(op, inputs, params, model.shape, model.dtype)
 
     def add(self, a: Node, b: Node) -> Node:

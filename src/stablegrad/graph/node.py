@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stablegrad.graph.ops import Op, get_op
+from stablegrad.graph.ops import OPS, Op
 from stablegrad.graph.rational import Rational, natural_logarithm, rational
 
 
@@ -19,6 +20,9 @@ class Source:
     file: str
     line: int
     function: str
+
+
+UNASKED = object()
 
 
 class Node:
@@ -35,7 +39,7 @@ class Node:
         origin: the engine's own handle of the captured value, or None for a node that a rule made.
     """
 
-    __slots__ = ("dtype", "inputs", "op", "order", "origin", "params", "shape", "source", "value")
+    __slots__ = ("dtype", "inputs", "number", "op", "order", "origin", "params", "place", "shape", "value")
 
     def __init__(
         self, op: Op, inputs: tuple[Node, ...], params: tuple, shape: tuple[int, ...], dtype: Any, order: int
@@ -46,18 +50,28 @@ class Node:
         self.shape = shape
         self.dtype = dtype
         self.order = order
-        self.source: Source | None = None
+        self.place: Callable[[], Source | None] | None = None  # asked for the source: few nodes ever are
         self.origin: Any = None
         self.value: Any = None  # concrete value of a literal or constant, if known
+        self.number: Any = UNASKED  # the answer of `literal_number`
 
     @property
     def name(self) -> str:
         return self.op.name
 
+    @property
+    def source(self) -> Source | None:
+        return None if self.place is None else self.place()
+
+    @source.setter
+    def source(self, source: Source | None) -> None:
+        self.place = lambda: source
+
     def __repr__(self) -> str:
         return f"<{self.op.name}#{self.order} {self.dtype}{list(self.shape)}>"
 
 
+@functools.cache
 def is_float(dtype: Any) -> bool:
     """True for real floating dtypes, bfloat16 and the float8 family included; False for keys and other types."""
     try:
@@ -79,6 +93,7 @@ class Graph:
         self.inputs: list[Node] = []
         self.outputs: list[Node] = []
         self._table: dict[tuple, Node] = {}
+        self._literals: dict[tuple, Node] = {}
         self._count = 0
 
     def node(
@@ -95,11 +110,11 @@ class Graph:
 
         `share=False` makes a node that is never merged (random, effectful or opaque operations).
         """
-        operation = get_op(op)
+        operation = OPS[op]
         inputs = tuple(inputs)
         if operation.commutative and inputs[0].order > inputs[1].order:
             inputs = (inputs[1], inputs[0])
-        key = (op, tuple(map(id, inputs)), params, shape, dtype)
+        key = (op, inputs, params, shape, dtype)
         if share:
             try:
                 found = self._table.get(key)
@@ -115,15 +130,32 @@ class Graph:
 
     def literal(self, value: Any, dtype: Any) -> Node:
         """A scalar number of the program, of shape ()."""
+        known = (value, dtype) if type(value) in (int, float) and value else None  # 0.0 and -0.0 are equal as keys
+        found = self._literals.get(known) if known is not None else None
+        if found is not None:
+            return found
         number = np.asarray(value, dtype)
         key = number.tobytes()
         node = self.node("literal", (), (key,), (), np.dtype(dtype))
         node.value = number
+        if known is not None:
+            self._literals[known] = node
         return node
+
+
+NUMBERS = frozenset(("literal", "arrange", "cast", "log"))
 
 
 def literal_number(node: Node) -> Rational | None:
     """The exact value of a finite float literal, also behind broadcasts and float casts; None for anything else."""
+    if node.op.name not in NUMBERS:
+        return None
+    if node.number is UNASKED:
+        node.number = _literal_number(node)
+    return node.number
+
+
+def _literal_number(node: Node) -> Rational | None:
     while node.op.name in ("arrange", "cast") and is_float(node.dtype):
         node = node.inputs[0]
     if node.op.name == "log":  # log(2), as jnp.log2 divides by it
@@ -139,9 +171,8 @@ def literal_number(node: Node) -> Rational | None:
     return None
 
 
-@dataclass(frozen=True)
 class Handle:
-    """An engine's own operation and parameters, kept whole so that it can be bound again.
+    """An engine's own operation and parameters, kept whole so that it can be bound again. Immutable.
 
     Attributes:
         data: which inputs of a moving operation hold the elements that it copies; the others are positions.
@@ -149,11 +180,35 @@ class Handle:
         slice: (first, end) position along each axis, for a slice without strides.
     """
 
-    primitive: Any
-    parameters: tuple[tuple[str, Any], ...]
-    data: tuple[int, ...] = ()
-    join: int | None = None
-    slice: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    __slots__ = ("_hash", "data", "join", "parameters", "primitive", "slice")
+
+    def __init__(
+        self,
+        primitive: Any,
+        parameters: tuple[tuple[str, Any], ...],
+        data: tuple[int, ...] = (),
+        join: int | None = None,
+        slice: tuple[tuple[int, ...], tuple[int, ...]] | None = None,
+    ) -> None:
+        self.primitive = primitive
+        self.parameters = parameters
+        self.data = data
+        self.join = join
+        self.slice = slice
+        self._hash: int | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Handle)
+            and self.primitive is other.primitive
+            and self.data == other.data
+            and self.parameters == other.parameters
+        )
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((self.primitive, self.parameters, self.data))
+        return self._hash
 
     def __repr__(self) -> str:
         return str(self.primitive)

@@ -13,7 +13,7 @@ from typing import Literal
 Kind = Literal["input", "literal", "constant", "arithmetic", "moving", "region", "opaque"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Op:
     """One operation.
 

@@ -21,7 +21,7 @@ def magnitude(number: Rational) -> Rational:
 
 
 def quotient(a: Rational, b: Rational) -> Rational:
-    return rational(Fraction(a) / b)
+    return a if b == 1 and isinstance(a, int) else rational(Fraction(a) / b)
 
 
 def natural_logarithm(number: Rational) -> Rational:
@@ -33,4 +33,6 @@ def natural_logarithm(number: Rational) -> Rational:
 
 
 def integer_power(a: Rational, n: int) -> Rational:
+    if isinstance(a, int) and (n >= 0 or a == 1):
+        return a ** abs(n)
     return rational(Fraction(a) ** n)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from stablegrad.facts import Facts
 from stablegrad.graph.build import Builder
@@ -52,8 +53,12 @@ class Companions:
         self.inside: dict[Node, frozenset[Node]] = {}  # mask -> what the values that it stands over are made of
         self.masked: dict[Node, list[tuple[Linear, Node]]] = {}  # mask -> exponents, and how they stand under a sum
         self.written: set[Node] = set()  # sums along axes that a rewrite has written in its own way
+        self.sums_written: dict[tuple, Node] = {}  # (formal sum, shape, dtype) -> the node that it was written as
+        self.gaps: dict[tuple[tuple[Term, ...], int], Node] = {}  # (two terms, which) -> the other's log less its own
+        self.answers: dict[tuple, Any] = {}  # of functions that are `once`
         self._linear: dict[Node, Linear] = {}
         self._scaled: dict[Node, Scaled] = {}
+        self._single: dict[Node, tuple[Term, frozenset[Node]]] = {}
         self._sums: dict[frozenset, Node] = {}
         self._sum_nodes: dict[Node, tuple[Term, ...]] = {}
         self._known_sums: dict[Node, deque[tuple[Linear, Node]]] = {}
@@ -122,12 +127,13 @@ class Companions:
 
     def single(self, node: Node) -> tuple[Term, frozenset[Node]]:
         """`node` as one term; a sum becomes a factor that `terms_of` opens again."""
-        scaled = self.scaled(node)
-        if len(scaled.terms) == 1:
-            return scaled.terms[0], scaled.guards
-        if not scaled.terms:
-            return Term(0), scaled.guards
-        return self._one_factor(scaled.terms, node), scaled.guards
+        found = self._single.get(node)
+        if found is None:
+            scaled = self.scaled(node)
+            terms = scaled.terms
+            term = terms[0] if len(terms) == 1 else self._one_factor(terms, node) if terms else Term(0)
+            found = self._single[node] = term, scaled.guards
+        return found
 
     def _one_factor(self, terms: tuple[Term, ...], like: Node) -> Term:
         """A sum as one factor; 1 + exp(-x) as exp(-x) * (1 + exp(x)), so that both spellings share theirs."""

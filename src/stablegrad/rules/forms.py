@@ -5,13 +5,14 @@ Both are exact: coefficients are fractions, so that opposite parts cancel before
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fractions import Fraction
 
 from stablegrad.graph.node import Node
-from stablegrad.graph.rational import Rational
+from stablegrad.graph.rational import Rational, magnitude
 
 ZERO, ONE, HALF = 0, 1, Fraction(1, 2)
+NOTHING: dict = {}  # shared, never written to
 
 
 class Linear:
@@ -27,13 +28,14 @@ class Linear:
 
     def __init__(
         self,
-        parts: Mapping[Node, Rational] | None = None,
+        parts: dict[Node, Rational] | None = None,
         constant: Rational = ZERO,
-        logs: Mapping[Rational, Rational] | None = None,
+        logs: dict[Rational, Rational] | None = None,
     ) -> None:
-        self.parts = dict(parts or {})
+        # Never changed once they are here, so that sums may share them.
+        self.parts: dict[Node, Rational] = NOTHING if parts is None else parts
         self.constant = constant
-        self.logs = dict(logs or {})
+        self.logs: dict[Rational, Rational] = NOTHING if logs is None else logs
         self._key: tuple | None = None
 
     @property
@@ -43,7 +45,12 @@ class Linear:
         return self._key
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Linear) and self.key == other.key
+        return self is other or (
+            isinstance(other, Linear)
+            and self.parts == other.parts
+            and self.constant == other.constant
+            and self.logs == other.logs
+        )
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -56,16 +63,33 @@ class Linear:
 
     def plus(self, other: Linear, times: Rational = ONE) -> Linear:
         """self + times * other."""
-        if not times or not other:
+        if not times or not (other.parts or other.constant or other.logs):
             return self
+        if times == 1 and not (self.parts or self.constant or self.logs):
+            return other
         return Linear(
-            _merged(self.parts, other.parts, times),
-            self.constant + times * other.constant,
-            _merged(self.logs, other.logs, times),
+            _merged(self.parts, other.parts, times) if other.parts else self.parts,
+            self.constant + times * other.constant if other.constant else self.constant,
+            _merged(self.logs, other.logs, times) if other.logs else self.logs,
         )
 
+    def size_with(self, other: Linear, times: Rational) -> int:
+        """The size of self + times * other."""
+        left, added = self.parts, other.parts
+        both = added.keys() & left.keys() if left else ()
+        count = len(left) + len(added) - len(both)
+        for part in both:
+            count -= left[part] == -times * added[part]
+        if not (other.constant or other.logs):
+            return count + bool(self.constant or self.logs)
+        return count + bool(self.constant + times * other.constant or _merged(self.logs, other.logs, times))
+
     def scaled(self, times: Rational) -> Linear:
-        return Linear().plus(self, times)
+        if times == 1:
+            return self
+        return Linear(
+            _scaled(self.parts, times), self.constant and times * self.constant, _scaled(self.logs, times)
+        ) if times else Linear()  # fmt: skip
 
     def without(self, node: Node) -> Linear:
         return Linear({n: c for n, c in self.parts.items() if n is not node}, self.constant, self.logs)
@@ -75,15 +99,24 @@ class Linear:
         return self if number == 1 else self.plus(Linear(logs={number: ONE}), times)
 
 
-def _merged(a: Mapping, b: Mapping, times: Rational) -> dict:
+def _merged(a: dict, b: dict, times: Rational) -> dict:
     out = dict(a)
     for key, coefficient in b.items():
-        total = out.get(key, ZERO) + times * coefficient
-        if total:
+        added = coefficient if times == 1 else times * coefficient
+        if key not in out:
+            out[key] = added
+        elif total := out[key] + added:
             out[key] = total
         else:
-            out.pop(key, None)
+            del out[key]
     return out
+
+
+def _scaled(parts: dict, times: Rational) -> dict:
+    return {key: times * coefficient for key, coefficient in parts.items()} if parts else parts
+
+
+NO_EXPONENT = Linear()
 
 
 def is_mask(node: Node) -> bool:
@@ -97,18 +130,19 @@ def is_mask(node: Node) -> bool:
 class Term:
     """coefficient * product of node ** power * exp(exponent)."""
 
-    __slots__ = ("_key", "coefficient", "exponent", "factors")
+    __slots__ = ("_key", "_log", "coefficient", "exponent", "factors")
 
     def __init__(
         self,
         coefficient: Rational = ONE,
-        factors: Mapping[Node, Rational] | None = None,
+        factors: dict[Node, Rational] | None = None,
         exponent: Linear | None = None,
     ) -> None:
         self.coefficient = coefficient
-        self.factors = dict(factors or {})
-        self.exponent = exponent if exponent is not None else Linear()
+        self.factors: dict[Node, Rational] = NOTHING if factors is None else factors
+        self.exponent = exponent if exponent is not None else NO_EXPONENT
         self._key: tuple | None = None
+        self._log: Linear | None = None
 
     @property
     def key(self) -> tuple:
@@ -117,11 +151,20 @@ class Term:
             self._key = (frozenset(self.factors.items()), self.exponent.key)
         return self._key
 
+    @property
+    def log(self) -> Linear:
+        """log |term| of a term without factors, coefficient not 0."""
+        if self._log is None:
+            self._log = self.exponent.with_log(magnitude(self.coefficient))
+        return self._log
+
     def times(self, other: Term) -> Term:
-        factors = _merged(self.factors, other.factors, ONE)
-        for node in self.factors.keys() & other.factors.keys():
-            if is_mask(node):
-                factors[node] = ONE  # 1 or 0 times itself
+        factors = self.factors
+        if other.factors:
+            factors = _merged(factors, other.factors, ONE)
+            for node in self.factors.keys() & other.factors.keys():
+                if is_mask(node):
+                    factors[node] = ONE  # 1 or 0 times itself
         return Term(self.coefficient * other.coefficient, factors, self.exponent.plus(other.exponent))
 
     def scaled(self, number: Rational) -> Term:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node
-from stablegrad.graph.rational import Rational, magnitude, quotient
+from stablegrad.graph.rational import Rational, quotient
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.joined import as_exponent
 from stablegrad.rules.layout import absorbed, axis_places, laid_along, moved_as, others_beside, under_moves
+from stablegrad.rules.rule import once
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -20,10 +21,14 @@ Written = tuple[Linear, Node, Rational]
 def write_sum(c: Companions, linear: Linear, like: Node) -> Node:
     from stablegrad.rules.logarithm import expanded, write_linear
 
-    linear, guards = expanded(c, linear)
-    out = write_linear(c, linear, like)
-    for guard in guards:
-        out = c.build.elementwise("require", out, guard)
+    key = (linear.key, like.shape, like.dtype)
+    out = c.sums_written.get(key)
+    if out is None:
+        whole, guards = expanded(c, linear)
+        out = write_linear(c, whole, like)
+        for guard in guards:
+            out = c.build.elementwise("require", out, guard)
+        c.sums_written[key] = out
     return out
 
 
@@ -45,7 +50,7 @@ def of_terms(
         return rest, _log_of_plain(c, node, terms), times
     if any(t.factors for t in terms):
         return rest, weighted_terms(c, node, terms), times
-    sizes = [rest.plus(_log_linear(t), times).size() for t in terms]
+    sizes = [rest.size_with(t.log, times) for t in terms]
     for k, term in enumerate(terms):
         # log(e^z - 1) - log(e^z + 1) relative to e^z on both sides: log of tanh near 1 keeps its digits
         if _is_difference(terms) and term.coefficient > 0 and term.exponent.parts:
@@ -55,7 +60,7 @@ def of_terms(
     if len(terms) == 2:
         return _of_two(c, node, terms, times, rest, best, sizes)
     if all(t.coefficient > 0 for t in terms) and sizes[best] <= rest.size():
-        base = _log_linear(terms[best])
+        base = terms[best].log
         shifted = tuple(
             Term(quotient(t.coefficient, terms[best].coefficient), {}, _away(t, terms[best])) for t in terms
         )
@@ -88,11 +93,6 @@ def _away(term: Term, base: Term) -> Linear:
     return term.exponent.plus(base.exponent, -ONE)
 
 
-def _log_linear(term: Term) -> Linear:
-    """log |term| of a term without factors."""
-    return term.exponent.with_log(magnitude(term.coefficient))
-
-
 def _of_two(
     c: Companions,
     node: Node,
@@ -102,13 +102,13 @@ def _of_two(
     best: int,
     sizes: list[int],
 ) -> Written:
-    logs = [_log_linear(t) for t in terms]
+    logs = [t.log for t in terms]
     signs = [t.coefficient > 0 for t in terms]
     fits = sizes[best] <= rest.size()
     if all(signs):
-        symmetric = logs[0].plus(logs[1])
-        middle = rest.plus(symmetric.scaled(HALF), times)
-        if rest.parts and middle.size() < min(*sizes, rest.size()):
+        symmetric = _symmetric(c, terms)
+        if rest.parts and _half_cancels(rest, symmetric, times) < min(*sizes, rest.size()):
+            middle = rest.plus(symmetric.scaled(HALF), times)
             # z - 2 log(1 + e^z) is -2 log(2 cosh(z / 2)), which keeps its digits near 0
             half = write_sum(c, logs[0].plus(logs[1], -ONE).scaled(HALF), node)
             return middle.with_log(2, times), c.build.elementwise("log_cosh", half), times
@@ -117,7 +117,7 @@ def _of_two(
             middle = symmetric.scaled(HALF).with_log(2)
             return rest.plus(middle, times), c.build.elementwise("log_cosh", half), times
         if fits:
-            difference = write_sum(c, logs[1 - best].plus(logs[best], -ONE), node)
+            difference = difference_to(c, terms, best, node)
             return rest.plus(logs[best], times), c.build.elementwise("softplus", difference), times
         return rest, c.build.elementwise("stable_logaddexp", *(write_sum(c, log, node) for log in logs)), times
     if not any(signs):
@@ -126,8 +126,7 @@ def _of_two(
     minus = 1 - plus
     if fits:
         base = best
-        other = 1 - base
-        difference = write_sum(c, logs[other].plus(logs[base], -ONE), node)
+        difference = difference_to(c, terms, base, node)
         far = _minus_exponential(c, difference) if base == plus else None
         if far is not None:
             return rest.plus(logs[base], times), c.build.elementwise("log1mexp_of_exp", far), times
@@ -143,6 +142,28 @@ def _of_two(
     return rest, c.build.elementwise("logdiffexp", *ordered), times
 
 
+def difference_to(c: Companions, terms: tuple[Term, ...], base: int, like: Node) -> Node:
+    """log |other term| - log |base term|, of two."""
+    key = (terms, base)
+    found = c.gaps.get(key)
+    if found is None:
+        found = c.gaps[key] = write_sum(c, terms[1 - base].log.plus(terms[base].log, -ONE), like)
+    return found
+
+
+@once
+def _symmetric(c: Companions, terms: tuple[Term, ...]) -> Linear:
+    """The sum of the logarithms of two terms."""
+    return terms[0].log.plus(terms[1].log)
+
+
+def _half_cancels(rest: Linear, symmetric: Linear, times: Rational) -> int:
+    """The size of rest + times * symmetric / 2."""
+    if symmetric.parts and symmetric.parts.keys().isdisjoint(rest.parts):
+        return len(rest.parts) + len(symmetric.parts)  # at least; and so larger than the rest
+    return rest.size_with(symmetric, times * HALF)
+
+
 def _minus_exponential(c: Companions, node: Node) -> Node | None:
     """y where node = -exp(y)."""
     terms = c.scaled(node).terms
@@ -154,7 +175,7 @@ def _minus_exponential(c: Companions, node: Node) -> Node | None:
 def weighted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node:
     """log of a sum of m * exp(e), m of either sign: shifted by the largest e that has m != 0."""
     if all(t.coefficient > 0 and not t.factors for t in terms):
-        return c.build.elementwise("log_sum_exp_terms", *(write_sum(c, _log_linear(t), node) for t in terms))
+        return c.build.elementwise("log_sum_exp_terms", *(write_sum(c, t.log, node) for t in terms))
     operands: list[Node] = []
     for term in terms:
         operands += mantissa_and_exponent(c, term, node)

@@ -19,6 +19,7 @@ from stablegrad.rules.forms import ONE, Linear, Term, is_mask
 from stablegrad.rules.layout import under_moves
 from stablegrad.rules.masks import above_own_sum, outside, selected
 from stablegrad.rules.powers import _is_even, joined_signs
+from stablegrad.rules.rule import once
 from stablegrad.rules.vanished import finite_where_raised
 
 if TYPE_CHECKING:
@@ -62,13 +63,20 @@ def expanded(c: Companions, linear: Linear) -> tuple[Linear, frozenset[Node]]:
     out = Linear(constant=linear.constant, logs=linear.logs)
     guards: frozenset[Node] = frozenset()
     for part, times in linear.parts.items():
-        found = exponential_of(c, part) if len(moved_inputs(part)) < 2 else None
-        if found is None:
-            out = out.plus(Linear({part: times}))
-        else:
-            inner = log_of_term(c, found[0], part)
-            out, guards = out.plus(inner, times), guards | found[1]
+        inner, more = _companion_of_part(c, part)
+        out = out.plus(inner, times)
+        if more:
+            guards |= more
     return out, guards
+
+
+@once
+def _companion_of_part(c: Companions, part: Node) -> tuple[Linear, frozenset[Node]]:
+    """A part of a formal sum, as the companion of its argument where it is a logarithm."""
+    found = exponential_of(c, part) if len(moved_inputs(part)) < 2 else None
+    if found is None:
+        return Linear({part: ONE}), frozenset()
+    return log_of_term(c, found[0], part), found[1]
 
 
 def write_log(c: Companions, node: Node) -> tuple[Node, frozenset[Node]]:

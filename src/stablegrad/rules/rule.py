@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stablegrad.graph.node import Node
 
@@ -33,6 +34,24 @@ def rule(*roots: str) -> Callable[[Rule], Rule]:
         return function
 
     return register
+
+
+Asked = TypeVar("Asked", bound=Callable[..., Any])
+
+
+def once(function: Asked) -> Asked:
+    """A question about nodes and terms whose answer is kept: function(companions, *question) is worked out once."""
+
+    @functools.wraps(function)
+    def ask(c: Companions, *question: Any) -> Any:
+        key = (function, *question)
+        try:
+            return c.answers[key]
+        except KeyError:
+            answer = c.answers[key] = function(c, *question)
+            return answer
+
+    return ask  # type: ignore[return-value]
 
 
 def guarded(c: Companions, node: Node, guards: frozenset[Node]) -> Node:

@@ -387,7 +387,7 @@ def _reduce_prod(c: Companions, node: Node) -> Scaled | None:
     for number, times in term.exponent.logs.items():
         exponent = exponent.with_log(number, times * count)
     summed = c.build.along("reduce_sum", write_sum(c, Linear(term.exponent.parts), inner), axes)
-    factors = {}
+    factors: dict[Node, Rational] = {}
     if term.factors:
         factors[c.build.along("reduce_prod", c.raw_term(Term(factors=term.factors), inner), axes)] = ONE
     return _scaled([Term(ONE, factors, exponent.plus(Linear({summed: ONE})))])

@@ -16,7 +16,7 @@ from stablegrad.rules.differences import expand
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials, safely_positive
 from stablegrad.rules.layout import absorbed, inside_one_move, moved_as, others_beside, under_moves
-from stablegrad.rules.log_of_sum import rest_node, write_sum
+from stablegrad.rules.log_of_sum import difference_to, rest_node, write_sum
 from stablegrad.rules.masks import above_own_sum, masks_of, outside, selected, unmasked
 from stablegrad.rules.vanished import finite_where_raised, parts_of
 
@@ -330,20 +330,19 @@ def _open_pair(
     like: Node,
 ) -> tuple[Linear, Rational]:
     """(t1 + t2) ** power written into `pieces`; the new exponent and a number."""
-    logs = [t.exponent.with_log(magnitude(t.coefficient)) for t in terms]
+    logs = [t.log for t in terms]
     if all(t.coefficient > 0 for t in terms) and power < 0:
         copies = [-ONE] * int(-power) if power.denominator == 1 and power >= -4 else [power]
         for copy in copies:
-            sizes = [exponent.plus(log, copy).size() for log in logs]
+            sizes = [exponent.size_with(log, copy) for log in logs]
             base = min((0, 1), key=lambda k: (sizes[k], not terms[k].is_number()))
             left = exponent.plus(logs[base], copy)
-            if copy.denominator != 1 or (left.parts and left.size() >= exponent.size()):
+            if copy.denominator != 1 or (left.parts and sizes[base] >= exponent.size()):
                 # Nothing cancels: the logarithm of the sum joins the exponent, where it cannot overflow.
                 exponent = exponent.plus(Linear({c.build.elementwise("log", node): copy}))
                 continue
-            exponent = exponent.plus(logs[base], copy)
-            gap = write_sum(c, logs[base].plus(logs[1 - base], -ONE), like)
-            pieces.append(c.build.elementwise("sigmoid", gap))
+            exponent = left
+            pieces.append(c.build.elementwise("sigmoid", difference_to(c, terms, 1 - base, like)))
         return exponent, ONE
     plus = next((k for k in (0, 1) if terms[k].coefficient > 0), None)
     if plus is None or all(t.coefficient > 0 for t in terms):
@@ -357,9 +356,8 @@ def _open_pair(
         pieces.extend([c.build.elementwise("inverse_expm1", write_sum(c, z, like))] * int(-power))
         return exponent, integer_power(number, int(power))
     # a difference: base * expm1(other - base), with the sign of the base's partner
-    base = min((0, 1), key=lambda k: (exponent.plus(logs[k], power).size(), not terms[k].is_number()))
-    gap = write_sum(c, logs[1 - base].plus(logs[base], -ONE), like)
-    change = c.build.elementwise("stable_expm1", gap)
+    base = min((0, 1), key=lambda k: (exponent.size_with(logs[k], power), not terms[k].is_number()))
+    change = c.build.elementwise("stable_expm1", difference_to(c, terms, base, like))
     if base == plus:
         change = c.build.neg(change)
     pieces.append(_raised(c, change, power))

@@ -65,17 +65,18 @@ def staged(closed: jex.ClosedJaxpr, arguments: list[Any]) -> list[Any] | None:
     jaxpr, outer, here = closed.jaxpr, _source_info.current_name_stack(), _source_info.current()
     env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [trace.to_jaxpr_tracer(v, here) for v in values]))
     nested = bool(outer.stack)
-    tracer, literal, emit = _partial_eval.DynamicJaxprTracer, jex.Literal, trace.emit_eqn
-    for equation in jaxpr.eqns:
-        source = equation.source_info
+    tracer, literal, equation_of = _partial_eval.DynamicJaxprTracer, jex.Literal, _partial_eval.TracingEqn
+    add, variable = trace.frame.add_eqn, trace.frame.newvar
+    for e in jaxpr.eqns:
+        source = e.source_info
         if nested:
             source = source.replace(name_stack=outer + source.name_stack)
-        read = [tracer(trace, v.aval, v, source) if isinstance(v, literal) else env[v] for v in equation.invars]
-        results = equation.outvars
-        written = emit(
-            read, [v.aval for v in results], equation.primitive, equation.params, equation.effects, source, equation.ctx
-        )
-        env.update(zip(results, written))
+        read = [tracer(trace, v.aval, v, source) if isinstance(v, literal) else env[v] for v in e.invars]
+        written = [variable(v.aval) for v in e.outvars]
+        new = equation_of(read, written, e.primitive, e.params, e.effects, source, e.ctx)
+        for var, own in zip(e.outvars, written):
+            env[var] = tracer(trace, own.aval, own, source, new)
+        add(new)
     return [v.val if isinstance(v, literal) else env[v] for v in jaxpr.outvars]
 
 

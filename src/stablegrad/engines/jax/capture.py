@@ -7,7 +7,8 @@ leave an untouched body as it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax.extend.core as jex
@@ -19,6 +20,8 @@ from stablegrad.graph.arrange import arrange, reshape, transpose
 from stablegrad.graph.build import stop_gradient
 from stablegrad.graph.moves import moved
 from stablegrad.graph.node import Graph, Handle, Node, Source, is_float
+
+Place = Callable[[], Source | None]  # finding it takes longer than making the node, and few are asked for theirs
 
 
 class Frame:
@@ -70,6 +73,7 @@ class Capture:
         self.opaque: list[tuple[str, Source | None, str]] = []
         self.effects: list[Node] = []
         self.loops: list[jex.JaxprEqn] = []
+        self._plain_types: dict[int, bool] = {}
         self.top = Frame(closed.jaxpr, None)
         for var, value in zip(closed.jaxpr.constvars, closed.consts):
             self._constant(self.top, var, value)
@@ -87,12 +91,12 @@ class Capture:
         shape = tuple(getattr(aval, "shape", ()))
         return self.graph.node(op, inputs, params, shape, getattr(aval, "dtype", None), share=False)
 
-    def _define(self, frame: Frame, var: jex.Var, node: Node, source: Source | None = None) -> None:
+    def _define(self, frame: Frame, var: jex.Var, node: Node, place: Place | None = None) -> None:
         frame.nodes[var] = node
         if node.origin is None and node.op.name != "literal":
             node.origin = (frame, var)
-        if node.source is None:
-            node.source = source
+        if node.place is None:
+            node.place = place
 
     def _constant(self, frame: Frame, var: jex.Var, value: Any) -> None:
         node = self._fresh("constant", (), var)
@@ -101,22 +105,32 @@ class Capture:
         self._define(frame, var, node)
         self.graph.inputs.append(node)
 
+    def _plain(self, aval: Any) -> bool:
+        """An array of known shape whose type says nothing of a mesh."""
+        key = id(aval)  # the program holds it
+        found = self._plain_types.get(key)
+        if found is None:
+            known = hasattr(aval, "shape") and all(isinstance(n, int) for n in aval.shape)
+            found = self._plain_types[key] = known and _compat.trivial_sharding(aval)
+        return found
+
     # -- equations -----------------------------------------------------------------------------------------------
 
-    def _read(self, frame: Frame, outer: Source | None) -> None:
+    def _read(self, frame: Frame, outer: Place | None) -> None:
         """Read every equation of a frame. `outer`: where the user called JAX's own function whose body this is."""
+        graph, known, defined_by = self.graph, frame.nodes, frame.defined_by
         for index, equation in enumerate(frame.jaxpr.eqns):
             for var in equation.outvars:
-                frame.defined_by[var] = index
-            source = outer or _source(equation)
-            inputs = tuple(frame.node(self.graph, v) for v in equation.invars)
+                defined_by[var] = index
+            place = functools.partial(_source, equation, outer)
+            inputs = tuple([frame.node(graph, v) if isinstance(v, jex.Literal) else known[v] for v in equation.invars])
             body = _grouped_body(equation)
             if body is not None:
-                self._read_body(frame, index, equation, body, inputs, source)
+                self._read_body(frame, index, equation, body, inputs, place)
                 continue
-            nodes = self._translate(equation, inputs, source)
+            nodes = self._translate(equation, inputs, place)
             for var, node in zip(equation.outvars, nodes):
-                self._define(frame, var, node, source)
+                self._define(frame, var, node, place)
 
     def _read_body(
         self,
@@ -125,7 +139,7 @@ class Capture:
         equation: jex.JaxprEqn,
         body: jex.ClosedJaxpr,
         inputs: tuple[Node, ...],
-        source: Source | None,
+        place: Place,
     ) -> None:
         child = Frame(body.jaxpr, (frame, index))
         frame.children[index] = child
@@ -133,11 +147,11 @@ class Capture:
             self._constant(child, var, value)
         for var, node in zip(body.jaxpr.invars, inputs[len(inputs) - len(body.jaxpr.invars) :]):
             child.nodes[var] = node
-        self._read(child, source if _compat.written_in_jax(body.jaxpr) else None)
+        self._read(child, place if _compat.written_in_jax(body.jaxpr) else None)
         for var, inner in zip(equation.outvars, body.jaxpr.outvars):
-            self._define(frame, var, child.node(self.graph, inner), source)
+            self._define(frame, var, child.node(self.graph, inner), place)
 
-    def _translate(self, equation: jex.JaxprEqn, inputs: tuple[Node, ...], source: Source | None) -> list[Node]:
+    def _translate(self, equation: jex.JaxprEqn, inputs: tuple[Node, ...], place: Place) -> list[Node]:
         if not equation.effects and len(equation.outvars) == 1:
             node = self._pure(equation, inputs, equation.outvars[0])
             if node is not None:
@@ -148,7 +162,7 @@ class Capture:
             axis = equation.params["axis"]
             pieces = self._pieces(inputs[0], axis, [1] * len(equation.outvars))
             return [reshape(self.graph, piece, piece.shape[:axis] + piece.shape[axis + 1 :]) for piece in pieces]
-        self._note_opaque(equation, source)
+        self._note_opaque(equation, place)
         if equation.effects:
             self.effects.extend(inputs)
         if equation.primitive in BODIES:
@@ -175,7 +189,7 @@ class Capture:
             start += size
         return pieces
 
-    def _note_opaque(self, equation: jex.JaxprEqn, source: Source | None) -> None:
+    def _note_opaque(self, equation: jex.JaxprEqn, place: Place) -> None:
         if equation.effects:
             reason = "it has an effect"
         elif equation.primitive in (names.CUSTOM_JVP, names.CUSTOM_VJP):
@@ -186,23 +200,21 @@ class Capture:
             reason = "no rule knows this operation"
         else:
             return
-        self.opaque.append((str(equation.params.get("name", equation.primitive)), source, reason))
+        self.opaque.append((str(equation.params.get("name", equation.primitive)), place(), reason))
 
     def _pure(self, equation: jex.JaxprEqn, inputs: tuple[Node, ...], var: jex.Var) -> Node | None:
         """The node of a primitive that the compiler knows, or None."""
         aval: Any = var.aval
         primitive, params = equation.primitive, equation.params
-        if not hasattr(aval, "shape") or any(not isinstance(n, int) for n in aval.shape):
+        if not self._plain(aval):
             return None
         shape, dtype, graph = tuple(aval.shape), aval.dtype, self.graph
-        if not _compat.trivial_sharding(aval):
-            return None
-        if primitive in names.ELEMENTWISE:
+        elementwise = names.ELEMENTWISE.get(primitive)
+        if elementwise is not None:
             if params.get("accuracy") is not None:
                 return None
-            extra = tuple(v for k, v in sorted(params.items()) if k != "accuracy")
-            fitted = tuple(_fit(graph, node, shape) for node in inputs)
-            return graph.node(names.ELEMENTWISE[primitive], fitted, extra, shape, dtype)
+            extra = tuple([params[k] for k in sorted(params) if k != "accuracy"]) if params else ()
+            return graph.node(elementwise, [_fit(graph, node, shape) for node in inputs], extra, shape, dtype)
         if primitive in names.REDUCTIONS:
             return graph.node(names.REDUCTIONS[primitive], inputs, (tuple(params["axes"]),), shape, dtype)
         if primitive in names.ARG_REDUCTIONS:
@@ -312,6 +324,10 @@ def _body_name(jaxpr: jex.Jaxpr) -> str:
     return (info.func_src_info or "").split(" ")[0] if info is not None else ""
 
 
-def _source(equation: jex.JaxprEqn) -> Source | None:
+def _source(equation: jex.JaxprEqn, outer: Place | None) -> Source | None:
+    """Where the user wrote an equation: where JAX's own function was called, for one in its body."""
+    called = outer() if outer is not None else None
+    if called is not None:
+        return called
     frame = _compat.user_frame(equation)
     return None if frame is None else Source(*frame)

@@ -7,6 +7,7 @@ of an opened body are grouped again under its own jit or remat. A program in whi
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -151,6 +152,7 @@ class _Writer:
         self.node_atoms: dict[Node, Any] = {}
         self.constants: list[tuple[Any, Any]] = []
         self.scope: tuple[Frame, ...] = ()
+        self.context = _compat.trace_context()
         self.model: jex.JaxprEqn | None = None  # the equation whose place in the source new ones take
 
     def program(self) -> jex.ClosedJaxpr:
@@ -188,8 +190,13 @@ class _Writer:
     def _equation(self, frame: Frame, equation: jex.JaxprEqn) -> None:
         self.model = equation
         inputs = [self._atom(frame, v) for v in equation.invars]
-        outputs = [jex.Var(v.aval) for v in equation.outvars]
         changed = self.bodies(equation)
+        if frame.parent is None and changed is None and all(map(operator.is_, inputs, equation.invars)):
+            self.lines.append((self.scope, equation))  # of the top, where each stands once
+            for var in equation.outvars:
+                self._define(frame, var, var)
+            return
+        outputs = [jex.Var(v.aval) for v in equation.outvars]
         params = equation.params if changed is None else changed
         self.lines.append((self.scope, equation.replace(invars=inputs, outvars=outputs, params=params)))
         for var, new in zip(equation.outvars, outputs):
@@ -267,18 +274,19 @@ class _Writer:
 
     def _write(self, node: Node) -> Any:
         """The equations of a new node."""
-        closed, reads = template(node)
-        jaxpr = closed.jaxpr
+        closed, reads = template(node, self.context)
+        jaxpr, model = closed.jaxpr, self.model
         env: dict[Any, Any] = dict(zip(jaxpr.invars, [self._node(i) for i in reads]))
         for var, value in zip(jaxpr.constvars, closed.consts):
             env[var] = jex.Var(var.aval)
             self.constants.append((env[var], value))
-        for equation in jaxpr.eqns:
-            inputs = [v if isinstance(v, jex.Literal) else env[v] for v in equation.invars]
-            outputs = [jex.Var(v.aval) for v in equation.outvars]
-            env.update(zip(equation.outvars, outputs))
-            source = {} if self.model is None else {"source_info": self.model.source_info}
-            self.lines.append((self.scope, equation.replace(invars=inputs, outvars=outputs, **source)))
+        for e in jaxpr.eqns:
+            inputs = [v if isinstance(v, jex.Literal) else env[v] for v in e.invars]
+            outputs = [jex.Var(v.aval) for v in e.outvars]
+            env.update(zip(e.outvars, outputs))
+            source = e.source_info if model is None else model.source_info
+            written = jex.JaxprEqn(inputs, outputs, e.primitive, e.params, e.effects, source, e.ctx)
+            self.lines.append((self.scope, written))
         (out,) = jaxpr.outvars
         return out if isinstance(out, jex.Literal) else env[out]
 

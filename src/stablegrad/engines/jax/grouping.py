@@ -14,6 +14,8 @@ Lines = list[tuple[tuple[Frame, ...], jex.JaxprEqn]]
 
 def grouped(lines: Lines, outputs: list[Any]) -> list[jex.JaxprEqn]:
     """One level of equations; runs of a deeper scope become one grouping equation each."""
+    if not any(scope for scope, _ in lines):
+        return [equation for _, equation in lines]
     last_use: dict[Any, int] = {}
     for place, (_, equation) in enumerate(lines):
         for var in equation.invars:

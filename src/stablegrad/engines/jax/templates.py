@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import jax
@@ -177,13 +177,20 @@ _TRACED: dict[tuple, jex.ClosedJaxpr] = {}
 MOST_TRACED = 4096
 
 
-def template(node: Node) -> tuple[jex.ClosedJaxpr, list[Node]]:
-    """The equations of one new node, and which of its inputs they read (literals are written in)."""
-    reads = [i for i in node.inputs if i.op.name != "literal"]
-    described = tuple(
-        ("literal", i.value.tobytes(), i.dtype) if i.op.name == "literal" else (i.shape, i.dtype) for i in node.inputs
-    )
-    key: tuple | None = (node.op.name, node.params, node.shape, node.dtype, described, _compat.trace_context())
+def template(node: Node, context: Hashable = None) -> tuple[jex.ClosedJaxpr, list[Node]]:
+    """The equations of one new node, and which of its inputs they read (literals are written in).
+
+    `context` is `_compat.trace_context()`, which is the same for a whole program.
+    """
+    context = context or _compat.trace_context()
+    reads, described = [], []
+    for i in node.inputs:
+        if i.op.name == "literal":
+            described.append((i.params, i.dtype))
+        else:
+            described.append((i.shape, i.dtype))
+            reads.append(i)
+    key: tuple | None = (node.op.name, node.params, node.shape, node.dtype, context, *described)
     try:
         found = _TRACED.get(key)  # type: ignore[arg-type]
     except TypeError:
