@@ -3,7 +3,8 @@
 Written for XLA as much as for the reader. On the CPU XLA hands sums and maxima along an axis, and the arithmetic next
 to them, to a library of vectorised loops, as long as nothing there is a conditional or has a second reader. The rest
 becomes loops of its own, each an array stored and some 20 ms of compile time. Hence here: conditions by arithmetic,
-and an `optimization_barrier` where XLA would otherwise share (and therefore store) what is quicker taken twice.
+an `optimization_barrier` where XLA would otherwise share (and therefore store) what is quicker taken twice, and
+different constants where equal ones would become one stored array.
 """
 
 import functools
@@ -107,12 +108,12 @@ def sums(exponentials: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax
 def log_total(share: jax.Array, others: jax.Array) -> jax.Array:
     """log(sum(powers)), from `sums`."""
     # `_confident` once more, as a number. The last factor is 0 if no one was left out, where exp(0) is not 1.
-    confident = lax.floor(share) * (1 - lax.floor(share * (others + 0.5) * (2 / 3)))
+    confident = lax.floor(share) * (1 - lax.floor(share * (others + 0.5) * 0.666))
     return lax.log1p(others * confident + (1 - confident) * (3 / share * 0.5 - 1))
 
 
 def _confident(share: jax.Array, others: jax.Array) -> jax.Array:
-    return (share > 1.0001) & (share * (others + 0.49) < 1.5)
+    return (share > 1.0001) & (share * (others + 0.49) < 1.499)
 
 
 def total_less_one(share: jax.Array, others: jax.Array) -> jax.Array:
@@ -123,13 +124,13 @@ def total_less_one(share: jax.Array, others: jax.Array) -> jax.Array:
 def largest_probability(share: jax.Array, others: jax.Array) -> jax.Array:
     """The largest probability, from `sums`. A step of Newton's method replaces a sum that is rounded next to 1."""
     p = share * (2 / 3)
-    return select(_confident(share, others), p * (2 - (1 + others) * p), p)
+    return select(_confident(share, others), p * (2 - p - others * p), p)
 
 
 def factors(share: jax.Array, others: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Two numbers whose sum is the largest probability, the first 1 or 0: 1 and minus the rest where it is near 1."""
     confident, p = _confident(share, others), largest_probability(share, others)
-    return select(confident, 1.0, lax.full_like(p, 0)), select(confident, -others * p, p)
+    return lax.convert_element_type(confident, p.dtype), select(confident, -others * p, p)
 
 
 def log_of_shares(x: jax.Array, share: jax.Array, others: jax.Array, axis: tuple[int, ...]) -> jax.Array:
