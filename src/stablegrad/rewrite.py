@@ -119,11 +119,11 @@ def _guard_branches(companions: Companions, result: Rewriting, needed: set[Node]
             node = result.replaced[node]
         return node
 
-    branches = Branches(companions, resolve)
-    for node in sorted((n for n in needed if n.op.name == "select"), key=lambda n: n.order):
+    guards = {"select": Branches(companions, resolve), "mul": Branches(companions, resolve, at_zero=True)}
+    for node in sorted((n for n in needed if n.op.name in guards), key=lambda n: n.order):
         if node in result.replaced:
             continue
-        guarded = branches.guard(node)
+        guarded = guards[node.op.name].guard(node)
         if guarded is not None and not _reaches(guarded, node, result.replaced):
             result.replaced[node] = guarded
             result.records.append(("untaken_branch", node, guarded, BRANCH_REASON))

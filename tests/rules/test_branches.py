@@ -28,6 +28,9 @@ GUARDED_LOG = Family(
         "x log(x)": lambda x: jnp.where(x > 0, x * jnp.log(x), 0.0),
         "log of a reshaped x": lambda x: jnp.where(x > 0, jnp.log(x.reshape(2, -1)).ravel(), 0.0),
         "log of a reversed x": lambda x: jnp.where(x > 0, jnp.log(x[::-1])[::-1], 0.0),
+        "log of a rolled x": lambda x: jnp.where(x > 0, jnp.roll(jnp.log(jnp.roll(x, 2)), -2), 0.0),
+        "a gathered log": lambda x: jnp.where(x > 0, jnp.log(x)[jnp.arange(len(x))], 0.0),
+        "joined logs": lambda x: jnp.where(x > 0, jnp.concatenate([jnp.log(x[:2]), jnp.log(x[2:])]), 0.0),
         "a jitted log": lambda x: jnp.where(x > 0, jax.jit(jnp.log)(x), 0.0),
         "a broadcast log": lambda x: jnp.where((x > 0)[:, None], jnp.log(x)[:, None], jnp.zeros((1, 2)))[:, 0],
         "both branches of it": lambda x: jnp.where(x > 0, jnp.log(x), 0.0) + jnp.where(x > 2, 1.0, jnp.sin(x)),
@@ -134,10 +137,17 @@ def test_larger(name):
     LARGER_CASES.check(name)
 
 
-MASKS = {
-    "(x > 0) log(max(x, 0))": lambda x: (x > 0) * jnp.log(jnp.maximum(x, 0)),
-    "(x > 0) sqrt(max(x, 0))": lambda x: (x > 0) * jnp.sqrt(jnp.maximum(x, 0)),
-}
+MASKS = {  # with the slopes at 0, 1, 4, -1
+    "(x > 0) log(max(x, 0))": (lambda x: (x > 0) * jnp.log(jnp.maximum(x, 0)), [0.0, 1.0, 0.25, 0.0]),
+    "(x > 0) sqrt(max(x, 0))": (lambda x: (x > 0) * jnp.sqrt(jnp.maximum(x, 0)), [0.0, 0.5, 0.25, 0.0]),
+    "sqrt(|x|) (x > 0).astype": (lambda x: jnp.sqrt(jnp.abs(x)) * (x > 0).astype(x.dtype), [0.0, 0.5, 0.25, 0.0]),
+    "2 (x > 0) sqrt(|x|) / 4": (lambda x: 2 * (x > 0) * jnp.sqrt(jnp.abs(x)) / 4, [0.0, 0.25, 0.125, 0.0]),
+    "(1 - (x <= 0)) cbrt(x)": (lambda x: (1 - (x <= 0)) * jnp.cbrt(x), [0.0, 1 / 3, 4 ** (-2 / 3) / 3, 0.0]),
+    "where(x > 0, 1, 0) |x|**1.5": (
+        lambda x: jnp.where(x > 0, 1.0, 0.0) * jnp.abs(x) ** 0.5 * x, [0.0, 1.5, 3.0, 0.0]),
+    "a mask in columns": (
+        lambda x: ((x > 0).astype(x.dtype)[:, None] * jnp.sqrt(jnp.abs(x))[:, None])[:, 0], [0.0, 0.5, 0.25, 0.0]),
+}  # fmt: skip
 GUARDS = {
     "double where of log": lambda x: jnp.where(x > 0, jnp.log(jnp.where(x > 0, x, 1.0)), 0.0),
     "double where of sqrt": lambda x: jnp.where(x > 0, jnp.sqrt(jnp.where(x > 0, x, 1.0)), 0.0),
@@ -197,11 +207,16 @@ def test_left_alone(name):
 
 @pytest.mark.parametrize("name", MASKS)
 def test_masks_that_multiply(name):
-    f = MASKS[name]
+    f, slope = MASKS[name]
     x = jnp.array([0.0, 1.0, 4.0, -1.0])
-    slope = jnp.array([0.0, 1.0, 0.25, 0.0])
     for wrap in (lambda g: g, jax.jit):
         np.testing.assert_allclose(wrap(jax.grad(lambda x: stabilize(f)(x).sum()))(x), slope, rtol=1e-5)
+
+
+def test_a_domain_error_under_a_mask_stays():
+    """0 * log(0) is 0, 0 * log(-1) is NaN."""
+    f = stabilize(lambda x, m: jnp.log(x) * m.astype(x.dtype))
+    np.testing.assert_array_equal(f(jnp.array([0.0, -1.0, 1.0]), jnp.array([False, False, True])), [0.0, NAN, 0.0])
 
 
 def test_users_of_the_hazard_outside_the_where_keep_it():

@@ -104,6 +104,8 @@ _add(
     elementwise=True,
     emitted=True,
 )
+# Which elements of a moved operand the asked elements of the result are copies of.
+_add("arithmetic", "asked", emitted=True)
 _add(
     "arithmetic",
     "logsumexp logsumexp_weighted log_softmax softmax log_sum_others log_one_minus_softmax one_minus_softmax "

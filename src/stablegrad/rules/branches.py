@@ -2,21 +2,28 @@
 
 A zero cotangent that meets an infinite slope is NaN. So, for `where(c, f(x), g)`, f is rebuilt with a `where` in front
 of each operation that can fail (`log`, division, `exp` ...), and of a softmax whose row can be all -inf. Who asks
-which element is followed down through elementwise operations, broadcasts, reductions and softmax: an element that no
-taken element depends on may be anything.
+which element is followed down through elementwise operations, moves, reductions and softmax: an element that no taken
+element depends on may be anything.
+
+A mask that multiplies is followed in the same way, but hides less: 0 * log(0) is 0, 0 * log(-1) stays NaN.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
+from stablegrad.facts.interval import BOUNDS, Interval
 from stablegrad.facts.peak import peak_of
 from stablegrad.graph.arrange import arrange, base_and_dims
-from stablegrad.graph.node import Node, is_float
+from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
+from stablegrad.rules.branch_hazards import AT_ZERO, Safe, hazards_of
 from stablegrad.rules.companions import Companions
+from stablegrad.rules.forms import is_mask
 
 LARGEST_BRANCH = 200  # nodes between a where and its hazards that are rebuilt
-EXP_LIMIT = {"float64": 700.0, "float16": 11.0}
+FAR = 8  # operations between a hazard and a guard that the program has already
 
 Resolve = Callable[[Node], Node]
 ALONG = (
@@ -31,29 +38,69 @@ REDUCES = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "shift", "lo
 
 
 class Branches:
-    """Guards the branches of the selects of one rewritten program."""
+    """Guards the branches of the selects of one rewritten program; with `at_zero` what its masks multiply."""
 
-    def __init__(self, companions: Companions, resolve: Resolve) -> None:
+    def __init__(self, companions: Companions, resolve: Resolve, at_zero: bool = False) -> None:
         self.c = companions
         self.resolve = resolve
+        self.at_zero = at_zero
         self._risky: dict[Node, bool] = {}
         self._rebuilt: dict[tuple[Node, Node], Node] = {}
         self._budget = 0
 
     def guard(self, node: Node) -> Node | None:
-        """The select with guarded branches, or None where no branch can fail."""
-        which, *cases = node.inputs
-        if which.dtype.kind != "b" or len(cases) != 2 or not is_float(node.dtype) or which.shape != node.shape:
-            return None
-        cases = [self.resolve(case) for case in cases]
-        if not any(self.risky(case) for case in cases):
+        """The select, or product with a mask, with guarded operands; None where no operand can fail."""
+        operands, asked = self._masked(node) if self.at_zero else self._branches(node)
+        operands = [self.resolve(case) for case in operands]
+        if not any(where is not None and self.risky(case) for case, where in zip(operands, asked)):
             return None
         self._budget = LARGEST_BRANCH
-        taken = [self.c.build.elementwise("not", which), which]
-        new = [self._needed(case, where) if self.risky(case) else case for case, where in zip(cases, taken)]
-        if self._budget <= 0 or all(a is b for a, b in zip(new, cases)):
+        new = [
+            self._needed(case, where) if where is not None and self.risky(case) else case
+            for case, where in zip(operands, asked)
+        ]
+        if self._budget <= 0 or all(a is b for a, b in zip(new, operands)):
             return None
-        return self.c.graph.node("select", (which, *new), node.params, node.shape, node.dtype)
+        kept = node.inputs[: len(node.inputs) - len(operands)]
+        return self.c.graph.node(node.op.name, (*kept, *new), node.params, node.shape, node.dtype)
+
+    def _branches(self, node: Node) -> tuple[list[Node], list[Node | None]]:
+        """The cases of a select, and where each is taken."""
+        if node.op.name != "select" or not is_float(node.dtype) or node.inputs[0].shape != node.shape:
+            return [], []
+        which, *cases = node.inputs
+        if which.dtype.kind == "b" and len(cases) == 2:
+            return cases, [self.c.build.elementwise("not", which), which]
+        return cases, [self._equal(which, k) for k in range(len(cases))]
+
+    def _equal(self, which: Node, k: int) -> Node:
+        number = self.c.graph.literal(k, which.dtype)
+        return self.c.graph.node("eq", (which, number), (), which.shape, np.dtype(bool))
+
+    def _masked(self, node: Node) -> tuple[list[Node], list[Node | None]]:
+        """The operands of a product, and where the other one's mask is not 0; None for no mask."""
+        if node.op.name != "mul" or not is_float(node.dtype) or any(i.shape != node.shape for i in node.inputs):
+            return [], []
+        return list(node.inputs), [self._where_not_zero(i) for i in reversed(node.inputs)]
+
+    def _where_not_zero(self, node: Node, depth: int = FAR) -> Node | None:
+        """Where a value with a mask as its factor is not 0; None if none is seen."""
+        node, build = self.resolve(node), self.c.build
+        if node.op.name == "cast" and node.inputs[0].dtype.kind == "b":
+            return node.inputs[0]
+        if is_mask(node):
+            return node.inputs[0] if literal_number(node.inputs[1]) == 0 else build.elementwise("not", node.inputs[0])
+        if node.op.name == "sub" and literal_number(node.inputs[0]) == 1:
+            one = self.resolve(node.inputs[1])
+            known = one.op.name == "cast" and one.inputs[0].dtype.kind == "b"
+            return build.elementwise("not", one.inputs[0]) if known else None
+        if depth == 0 or node.op.name not in ("mul", "neg", "div", "arrange", "cast"):
+            return None
+        operands = node.inputs if node.op.name == "mul" else node.inputs[:1]
+        found = next((w for i in operands if (w := self._where_not_zero(i, depth - 1)) is not None), None)
+        if found is not None and node.op.name == "arrange":
+            return arrange(self.c.graph, found, node.shape, node.params)
+        return found
 
     # -- what can fail ---------------------------------------------------------------------------------------------
 
@@ -88,6 +135,8 @@ class Branches:
             "reduce_or",
         ):
             return tuple(i for i in node.inputs if is_float(i.dtype))
+        if name == "move":
+            return tuple(node.inputs[k] for k in moved_inputs(node) if is_float(node.inputs[k].dtype))
         if name == "dot_general":
             return tuple(i for i in node.inputs if self._empty_row_below(i))
         return ()
@@ -102,6 +151,8 @@ class Branches:
         return any(self._empty_row_below(i, depth - 1) for i in node.inputs if is_float(i.dtype))
 
     def _can_be_empty(self, node: Node) -> bool:
+        if self.at_zero:
+            return False
         if node.op.name in ALONG:
             return self.c.facts.may_be_infinite(node.inputs[0])
         if node.op.name != "sub":
@@ -112,7 +163,28 @@ class Branches:
     def _hazard(self, node: Node) -> bool:
         if self._can_be_empty(node):
             return True
-        return any(not safe(self.c, self.resolve(node.inputs[k])) for k, safe, _ in hazards_of(node))
+        return any(
+            not safe(self.c.facts.interval(self.resolve(node.inputs[k])), node) for k, safe, _ in self._hazards(node)
+        )
+
+    def _hazards(self, node: Node) -> tuple[tuple[int, Safe, float], ...]:
+        return AT_ZERO.get(node.op.name, ()) if self.at_zero else hazards_of(node)
+
+    def _safe_where_not(self, node: Node, where: Node, depth: int = FAR) -> Interval:
+        """Bounds of `node` where `where` does not hold, which a guard of the program's own may narrow."""
+        node = self.resolve(node)
+        if node.op.name == "select" and len(node.inputs) == 3:
+            which, otherwise, taken = node.inputs
+            if which is where:
+                return self.c.facts.interval(self.resolve(otherwise))
+            if where.op.name == "not" and which is where.inputs[0]:
+                return self.c.facts.interval(self.resolve(taken))
+        elif depth and node.op.elementwise and node.op.name in BOUNDS and node.inputs:
+            bounds = [self._safe_where_not(i, where, depth - 1) for i in node.inputs]
+            low, high = BOUNDS[node.op.name](node, bounds)
+            if low <= high:
+                return low, high
+        return self.c.facts.interval(node)
 
     # -- the branch again, harmless where it is not taken ------------------------------------------------------------
 
@@ -133,10 +205,14 @@ class Branches:
             return self._guarded_rows(node, where)
         if node.op.elementwise:
             inputs = [self._needed(i, where) if is_float(i.dtype) else i for i in node.inputs]
-            for k, safe, harmless in hazards_of(node):
-                if not safe(self.c, self.resolve(node.inputs[k])):
+            for k, safe, harmless in self._hazards(node):
+                if not safe(self._safe_where_not(node.inputs[k], where), node):
                     inputs[k] = self._chosen(where, inputs[k], harmless, node)
             return graph.node(name, inputs, node.params, node.shape, node.dtype)
+        if name == "move":
+            moved = [k for k in moved_inputs(node) if is_float(node.inputs[k].dtype)]
+            data = {k: self._needed(node.inputs[k], self._asked_of_moved(node, k, where)) for k in moved}
+            return self.c.build.move_like(node, data)
         inputs = [self._needed(i, self._asked(node, i, where)) for i in node.inputs]
         return self._again(node, inputs)
 
@@ -168,6 +244,10 @@ class Branches:
         other = self.c.graph.literal(harmless, like.dtype)
         if x.op.name == "literal":
             return x
+        if self.at_zero:  # a domain error stays
+            number = self.c.graph.literal(0.0, x.dtype)
+            counts = self.c.graph.node("ne", (x, number), (), x.shape, np.dtype(bool))
+            where = self.c.build.elementwise("or", where, counts)
         return self.c.graph.node("select", (where, other, x), (), where.shape, x.dtype)
 
     def _asked(self, node: Node, operand: Node, where: Node) -> Node:
@@ -184,6 +264,13 @@ class Branches:
         if name in REDUCES:
             return self.c.build.lay_back(where, operand.shape, node.params[0])
         return self._asked_of_product(node, operand, where)
+
+    def _asked_of_moved(self, node: Node, k: int, where: Node) -> Node:
+        data = moved_inputs(node)
+        positions = [i for j, i in enumerate(node.inputs) if j not in data]
+        shapes = tuple(node.inputs[j].shape for j in data)
+        params = (node.params[0], data.index(k), shapes)
+        return self.c.graph.node("asked", (where, *positions), params, node.inputs[k].shape, np.dtype(bool))
 
     def _dropped(self, where: Node, shape: tuple[int, ...], dims: tuple[int, ...]) -> Node:
         """where, any over the axes that a broadcast added, in the order of the operand's axes."""
@@ -217,80 +304,3 @@ class Branches:
         gone = tuple(k for k in range(len(node.shape)) if k not in places)
         reduced = self.c.build.along("reduce_or", where, gone) if gone else where
         return arrange(self.c.graph, reduced, operand.shape, tuple(kept))
-
-
-# -- which input of an operation must be what, and a harmless value for it ---------------------------------------------
-
-Safe = Callable[[Companions, Node], bool]
-
-
-def _within(low: float, high: float) -> Safe:
-    def safe(c: Companions, node: Node) -> bool:
-        a, b = c.facts.interval(node)
-        return low < a and b < high
-
-    return safe
-
-
-def _nonzero(c: Companions, node: Node) -> bool:
-    a, b = c.facts.interval(node)
-    return a > 0 or b < 0
-
-
-def _exponent(c: Companions, node: Node) -> bool:
-    return c.facts.interval(node)[1] <= EXP_LIMIT.get(str(node.dtype), 80.0)
-
-
-_INF = float("inf")
-_INSIDE = _within(-1.0, 1.0)
-
-
-def _positive(c: Companions, node: Node) -> bool:
-    return c.facts.interval(node)[0] > 0
-
-
-def _never(c: Companions, node: Node) -> bool:
-    return False
-
-
-def hazards_of(node: Node) -> tuple[tuple[int, Safe, float], ...]:
-    """Which inputs have to be harmless where the result is not asked for."""
-    if node.op.name in ("log_sum_terms", "shift_terms"):  # mantissa, exponent, mantissa, exponent ...
-        return tuple((k, _never, 1.0 - k % 2) for k in range(len(node.inputs)))
-    return HAZARDS.get(node.op.name, ())
-
-
-HAZARDS: dict[str, tuple[tuple[int, Safe, float], ...]] = {
-    "log": ((0, _positive, 1.0),),
-    "log1p": ((0, lambda c, n: c.facts.interval(n)[0] > -1, 0.0),),
-    "sqrt": ((0, _positive, 1.0),),
-    "rsqrt": ((0, _positive, 1.0),),
-    "cbrt": ((0, _nonzero, 1.0),),
-    "div": ((1, _nonzero, 1.0),),
-    "pow": ((0, _positive, 1.0),),
-    "rem": ((1, _nonzero, 1.0),),
-    "exp": ((0, _exponent, 0.0),),
-    "exp2": ((0, _exponent, 0.0),),
-    "expm1": ((0, _exponent, 0.0),),
-    "sinh": ((0, _exponent, 0.0),),
-    "cosh": ((0, _exponent, 0.0),),
-    "asin": ((0, _INSIDE, 0.0),),
-    "acos": ((0, _INSIDE, 0.0),),
-    "atanh": ((0, _INSIDE, 0.0),),
-    "erf_inv": ((0, _INSIDE, 0.0),),
-    "acosh": ((0, _within(1.0, _INF), 2.0),),
-    "atan2": ((0, _nonzero, 1.0), (1, _nonzero, 1.0)),
-    "lgamma": ((0, _positive, 1.0),),
-    "digamma": ((0, _positive, 1.0),),
-    "log1mexp": ((0, lambda c, n: c.facts.interval(n)[1] < 0, -1.0),),
-    "log_expm1": ((0, _positive, 1.0),),
-    "logdiffexp": ((0, lambda c, n: False, 1.0), (1, lambda c, n: False, 0.0)),
-    "stable_acosh": ((0, _within(1.0, _INF), 2.0),),
-    "stable_expm1": ((0, _exponent, 0.0),),
-    "stable_div": ((1, _nonzero, 1.0),),
-    "stable_xlogy": ((1, _positive, 1.0),),
-    "inverse_expm1": ((0, _nonzero, 1.0),),
-    "exprel": ((0, _exponent, 0.0),),
-    "log_cosh": (),
-    "mul_exp": ((1, _exponent, 0.0),),
-}

@@ -9,6 +9,7 @@ from stablegrad.rules.hazards import safely_positive
 from stablegrad.rules.logarithm import log_of, write_linear
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.structure import gains
+from stablegrad.rules.value import write_scaled
 
 
 @rule("log", "log1p")
@@ -55,7 +56,11 @@ def logaddexp_of_logarithms(c: Companions, node: Node) -> Rewritten | None:
     argument = log_argument(c, node)
     if argument is None:
         return None
-    linear, guards = log_of(c, argument)
+    if c.trivial(argument):  # log(a + b) of plain values
+        a, b = (write_scaled(c, c.scaled(i), node) for i in argument.inputs)
+        linear, guards = log_of(c, c.build.elementwise("add", a, b))
+    else:
+        linear, guards = log_of(c, argument)
     written = write_linear(c, linear, node)
     return Rewritten(guarded(c, written, guards), "an operand is itself a logarithm: one logarithm of one sum")
 

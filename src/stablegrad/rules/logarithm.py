@@ -50,6 +50,8 @@ def log_of_term(c: Companions, term: Term, like: Node) -> Linear:
     for node, power in term.factors.items():
         if _is_even(power) and not c.facts.nonnegative(node):
             node = c.build.elementwise("abs", node)
+        elif power.denominator != 1 and not c.facts.nonnegative(node):
+            node = c.build.elementwise("nonnegative", node)  # the slope of a root of a negative number is NaN too
         out = out.plus(Linear({log_node(c, node): power}))
     return out
 

@@ -27,7 +27,7 @@ def product_with_logarithm(c: Companions, node: Node) -> Rewritten | None:
         found = _times_own_logarithm(c, other, logarithm, node)
         if found is not None:
             return found
-        if not _reaches_minus_infinity(c, logarithm):
+        if not _reaches_minus_infinity(c, logarithm) or _is_mask(other):
             continue
         number = literal_number(other)
         if number is not None and number != 0:
@@ -48,6 +48,11 @@ def _times_logarithm(c: Companions, t: Node, logarithm: Node) -> Node:
         if not gains(c, part.inputs[0]):
             return c.build.scale(c.build.elementwise("stable_xlogy", t, part.inputs[0]), k)
     return c.build.elementwise("times_log", t, logarithm)
+
+
+def _is_mask(node: Node) -> bool:
+    """A truth value as a number: the engine's compiler reads its product as a `where` (`branches.py`)."""
+    return node.op.name == "cast" and node.inputs[0].dtype.kind == "b"
 
 
 def _holds_logarithm(c: Companions, node: Node) -> bool:

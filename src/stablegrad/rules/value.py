@@ -158,17 +158,21 @@ def open_factors(c: Companions, term: Term, like: Node) -> tuple[Node | None, Li
             value, shift = found
             exponent = exponent.plus(Linear({shift: ONE}), power)
         if power == -1 and mantissa is not None:
-            op = "div" if safely_positive(c, value) else "stable_div"  # the engine's derivative squares the divisor
-            mantissa = c.build.elementwise(op, mantissa, value)
+            mantissa = _divided(c, mantissa, value)
             continue
         raised = _raised(c, value, power)
         mantissa = raised if mantissa is None else c.build.mul(mantissa, raised)
     return mantissa, exponent
 
 
+def _divided(c: Companions, above: Node, below: Node) -> Node:
+    """A quotient; the engine's derivative squares the divisor, which may leave the range."""
+    return c.build.elementwise("div" if safely_positive(c, below) else "stable_div", above, below)
+
+
 def _raised(c: Companions, node: Node, power: Rational) -> Node:
     if power == -1:
-        return c.build.elementwise("div", c.build.number(ONE, node.dtype), node)
+        return _divided(c, c.build.number(ONE, node.dtype), node)
     if power == HALF:
         return c.build.elementwise("sqrt", node)
     return c.raw_power(node, power)

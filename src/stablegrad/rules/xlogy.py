@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from stablegrad.facts.reach import EXPONENTIAL
 from stablegrad.graph.node import Node
 from stablegrad.rules.companions import Companions
@@ -24,4 +26,16 @@ def xlogy_of_companion(c: Companions, node: Node) -> Rewritten | None:
     if not c.facts.reach(y) & EXPONENTIAL and not has_structure(c, y):
         return None  # the library's own function is right
     logarithm = guarded(c, write_linear(c, linear, node), guards)
+    if not c.facts.nonnegative(y):
+        logarithm = _unless_zero(c, x, y, logarithm)
     return product_with(c, x, logarithm, c.build.elementwise("log", y), node)
+
+
+def _unless_zero(c: Companions, x: Node, y: Node, logarithm: Node) -> Node:
+    """The logarithm, 0 where it is NaN or inf and x is 0: there the library's function is 0, but for y = NaN."""
+    infinity, zero = (c.build.number(k, x.dtype) for k in (float("inf"), 0))
+    usable = c.graph.node("lt", (logarithm, infinity), (), x.shape, np.dtype(bool))
+    counts = c.graph.node("ne", (x, zero), (), x.shape, np.dtype(bool))
+    undefined = c.graph.node("ne", (y, y), (), x.shape, np.dtype(bool))
+    which = c.build.elementwise("or", usable, c.build.elementwise("or", counts, undefined))
+    return c.graph.node("select", (which, zero, logarithm), (), x.shape, x.dtype)

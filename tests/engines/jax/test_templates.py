@@ -32,7 +32,7 @@ ALONG = "log_softmax log_softmax_of_picks softmax log_sum_others log_one_minus_s
 WEIGHTED = "logsumexp_weighted shift_weighted softmax_cross_entropy".split()
 CUMULATIVE = "cumsum cumprod cummax cummin cumlogsumexp".split()
 LAYOUT = "arrange reshape".split()
-OTHER = "clamp select integer_pow cast reduce_or not is_finite".split()
+OTHER = "clamp select integer_pow cast reduce_or not is_finite asked".split()
 AS_CAPTURED = {*names.ELEMENTWISE.values(), *names.REDUCTIONS.values(), *names.ARG_REDUCTIONS.values(),
                *names.OWN_CUSTOM_JVP.values(), "random_gamma_grad"}  # fmt: skip
 DTYPES = ["float16", "bfloat16", "float32", "float64"]
@@ -140,6 +140,22 @@ def test_other_operations():
     checked(graph.node("not", (flag,), (), SHAPE, truth))
     checked(graph.node("is_finite", (x,), (), SHAPE, truth))
     checked(graph.node("reduce_or", (flag,), ((1,),), (2,), truth))
+
+
+def test_what_a_move_was_asked_for():
+    """The elements of an operand that the asked elements of a slice, a reversal or two joined pieces are copies of."""
+    value = jnp.arange(4.0)
+    expected = {"slice": [0, 0, 1, 0], "rev": [0, 1, 0, 0], "concatenate": [1, 0, 0, 0]}
+    for function in (lambda x: x[1:3], lambda x: x[::-1], lambda x: jnp.concatenate([value[:2], x])):
+        (node,) = captured(function, value).graph.outputs
+        handle = node.params[0]
+        at = len(handle.data) - 1
+        flags = np.zeros(node.shape, bool)
+        flags[2 if len(flags) > 2 else 1] = True
+        where = leaf(graph := Graph(), *node.shape, dtype="bool")
+        params = (handle, at, tuple(node.inputs[k].shape for k in handle.data))
+        asked = checked(graph.node("asked", (where,), params, value.shape, jnp.dtype("bool")))
+        np.testing.assert_array_equal(run(asked, flags), np.array(expected[str(handle)], bool))
 
 
 def test_the_engine_s_own_operation_is_bound_as_it_was():

@@ -72,6 +72,20 @@ def _weighted(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda node, e, m: function(e, m, axis=node.params[0])
 
 
+def _asked(node: Node, where: Any, *positions: Any) -> Any:
+    """The transpose of a move, of truth values."""
+    handle, at, shapes = node.params
+
+    def move(x: Any) -> Any:
+        data = dict(zip(handle.data, (x if k == at else jnp.zeros(shape) for k, shape in enumerate(shapes))))
+        given = iter(positions)
+        operands = [data[k] if k in data else next(given) for k in range(len(data) + len(positions))]
+        return handle.primitive.bind(*operands, **dict(handle.parameters))
+
+    (asked,) = jax.linear_transpose(move, jax.ShapeDtypeStruct(node.shape, jnp.zeros(()).dtype))(where.astype(float))
+    return asked > 0
+
+
 _NUMERICS = (
     "softplus log_sigmoid sigmoid log1mexp log_expm1 logdiffexp exprel log1prel log_cosh "
     "mul_exp times_log cosm1 log_erfc"
@@ -124,6 +138,7 @@ EMIT: dict[str, Callable[..., Any]] = {
     "integer_pow": lambda node, x: lax.integer_pow(x, node.params[0]),
     "cast": lambda node, x: lax.convert_element_type(x, node.dtype),
     "arrange": _arrange,
+    "asked": _asked,
     "reshape": lambda node, x: lax.reshape(x, node.shape),
     "stop_gradient": lambda node, x: lax.stop_gradient(x),
     "reduce_sum": lambda node, x: lax.reduce_sum(x, node.params[0]),
