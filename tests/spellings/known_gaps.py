@@ -23,9 +23,14 @@ AT_0 = "a derivative that vanishes at 0 is computed as a difference of numbers t
 GAPS = (
     # softmax
     Gap(
-        "log of a weighted softmax sum is not seen as one function",
-        r"^(?!two_classes).*-(temperature|reshape)-sum_inside_log$",
+        "q - p, the slope of log(sum(t softmax(x))), cancels where t is the same for all: 1.1 times the bound",
+        r"^(?!two_classes).*-temperature-sum_inside_log$",
         "float32",
+    ),
+    Gap(
+        "the same, for two classes: 1.1 times the bound",
+        r"^two_classes-temperature-sum_inside_log$",
+        "eager float64",
     ),
     Gap(
         "log of a weighted softmax sum is not seen as one function",
@@ -33,9 +38,8 @@ GAPS = (
         "eager float32",
     ),
     Gap(
-        "a product of two slopes that vanish together underflows",
+        "a product of two slopes that vanish together underflows; in float64 the smaller one has lost its digits",
         r"^two_classes-softplus_of_logits-focal$",
-        "jit float32",
     ),
     # derivatives
     Gap(AT_0, r"^elementwise-(slope\.(?!exp_over)|entropy\.|entropy_xlogy\.)"),

@@ -9,7 +9,15 @@ from stablegrad.graph.rational import Rational, quotient
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.joined import as_exponent
-from stablegrad.rules.layout import absorbed, axis_places, laid_along, moved_as, others_beside, under_moves
+from stablegrad.rules.layout import (
+    absorbed,
+    axis_places,
+    laid_along,
+    moved_as,
+    others_beside,
+    reduced_core,
+    under_moves,
+)
 from stablegrad.rules.rule import once
 
 if TYPE_CHECKING:
@@ -272,9 +280,18 @@ def _normaliser(c: Companions, core: Node, node: Node, times: Rational, logs: li
             continue
         if plain_axes == axes and plain.exponent == under.exponent and moved_as(c, core, node)(other) is part.inputs[0]:
             return part
-        if core is node and part.inputs[0] is other and _same_sum(c, plain.exponent, plain_axes, under.exponent, axes):
-            return part
+        if core is node and _in_order(c, part.inputs[0], other):
+            if _same_sum(c, plain.exponent, plain_axes, under.exponent, axes):
+                return part
     return None
+
+
+def _in_order(c: Companions, node: Node, core: Node) -> bool:
+    """`node` is the sum `core` itself, but for unit axes."""
+    found = reduced_core(c, node)
+    if found is None or found[0] is not core or list(found[1]) != sorted(found[1]):
+        return False
+    return [n for n in node.shape if n != 1] == [n for n in core.shape if n != 1]
 
 
 def _same_sum(c: Companions, r: Linear, axes: tuple[int, ...], other: Linear, other_axes: tuple[int, ...]) -> bool:
@@ -284,7 +301,7 @@ def _same_sum(c: Companions, r: Linear, axes: tuple[int, ...], other: Linear, ot
             place = axis_places(c, own, part)
             if place is None or set(map(place.get, axes)) != set(other_axes):
                 continue
-            kept = [place.get(k) for k in range(len(own.shape)) if k not in axes]
+            kept = [place.get(k) for k, n in enumerate(own.shape) if k not in axes and n != 1]
             laid = {laid_along(c, p, part.shape, place): k for p, k in r.parts.items()}
             if laid == other.parts and kept == sorted(k for k in kept if k is not None):
                 return True

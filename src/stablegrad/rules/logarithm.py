@@ -172,6 +172,8 @@ def _grouped_moves(c: Companions, linear: Linear, pieces: list[Node], like: Node
     for members in groups.values():
         if not any(m[3] and _worth_moving(c, m[1].inputs[0]) for m in members):
             continue
+        if len(members) == 1 and members[0][3] and under_moves(c, members[0][1]) is not None:
+            continue  # a moved sum along axes: what it meets beside it may be its own entries
         inner = Linear()
         for part, outer, times, is_log in members:
             source = outer.inputs[0]
