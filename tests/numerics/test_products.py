@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from mpmath import exp
 
-from numerics.reference import DTYPES, assert_edges, assert_elementwise, grid, same
+from numerics.reference import DTYPES, POINTS, assert_edges, assert_elementwise, grid, same
 from stablegrad.numerics import jax as numerics
+from stablegrad.numerics.jax.products import power_times_log
 
 INF, NAN = math.inf, math.nan
 
@@ -187,3 +188,101 @@ def test_xlog1py_edges():
         ],
     )
     assert same(jax.hessian(numerics.xlog1py, (0, 1))(0.0, -1.0), np.zeros((2, 2)))
+
+
+def far_apart(random):
+    """Of both signs; some as large and as small as float32 goes, some of moderate size."""
+    size = np.exp(np.concatenate([random.uniform(-85, 85, 60), random.uniform(-2, 2, 36)]))
+    return size * random.choice([-1, 1], POINTS)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_logarithms_of_products_and_quotients(dtype):
+    x, y = grid(dtype, far_apart, lambda random: np.roll(far_apart(random), 7))
+    y = np.where(np.arange(len(x)) % 9 == 0, (1 + np.arange(len(x)) * 1e-4) / x, y).astype(dtype)  # products near 1
+    y = np.copysign(y, x)
+    for function, value, slope in (
+        (numerics.log_of_product, lambda x, y: mpmath.log(x * y), 1),
+        (numerics.log_of_quotient, lambda x, y: mpmath.log(x / y), -1),
+    ):
+        assert_elementwise(
+            function,
+            value,
+            [lambda x, y: 1 / x, lambda x, y, k=slope: k / y],
+            None,
+            [x, y],
+            dtype,
+        )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_second_derivatives_of_logarithms_of_products(dtype):
+    points = grid(dtype, positive, lambda random: np.roll(positive(random), 7))
+    points = [np.clip(p, 1e-6, 1e6) for p in points]
+    nothing = lambda x, y: mpmath.mpf(0)  # noqa: E731
+    for function, value, slope in (
+        (numerics.log_of_product, lambda x, y: mpmath.log(x * y), 1),
+        (numerics.log_of_quotient, lambda x, y: mpmath.log(x / y), -1),
+    ):
+        assert_elementwise(
+            function,
+            value,
+            [lambda x, y: 1 / x, lambda x, y, k=slope: k / y],
+            [[lambda x, y: -1 / x**2, nothing], [nothing, lambda x, y, k=slope: -k / y**2]],
+            points,
+            dtype,
+        )
+
+
+def test_edges_of_logarithms_of_products():
+    assert_edges(
+        numerics.log_of_product,
+        [
+            ((0.0, 1e30), -INF, None),
+            ((1e30, 0.0), -INF, None),
+            ((0.0, 0.0), -INF, None),
+            ((INF, 2.0), INF, [0, 0.5]),
+            ((-INF, -2.0), INF, [0, -0.5]),
+            ((INF, 0.0), NAN, None),
+            ((-1e-30, 1e-30), NAN, None),
+            ((-1e30, 1e30), NAN, None),
+            ((NAN, 1.0), NAN, None),
+        ],
+    )
+    assert_edges(
+        numerics.log_of_quotient,
+        [
+            ((0.0, 2.0), -INF, None),
+            ((2.0, 0.0), INF, None),
+            ((2.0, INF), -INF, [0.5, 0]),
+            ((INF, 2.0), INF, [0, -0.5]),
+            ((0.0, 0.0), NAN, None),
+            ((INF, INF), NAN, None),
+            ((-1e-30, 1e30), NAN, None),
+            ((1.0, NAN), NAN, None),
+        ],
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("power", [1, 2, 3, 0.5, 1.5])
+def test_power_times_log(power, dtype):
+    k = mpmath.mpf(power)
+    assert_elementwise(
+        power_times_log(power, False),
+        lambda x: x**k * mpmath.log(x),
+        [lambda x: x ** (k - 1) * (k * mpmath.log(x) + 1)],
+        None,
+        grid(dtype, lambda random: np.concatenate([np.exp(random.uniform(-20, 20, 80)), random.uniform(0.5, 2, 16)])),
+        dtype,
+    )
+    slope = -INF if power <= 1 else 0
+    assert_edges(
+        power_times_log(power, False), [((0.0,), 0, [slope]), ((-1.0,), NAN, None), ((INF,), INF, None)], dtype
+    )
+
+
+def test_power_times_log_of_negative_numbers():
+    f = power_times_log(1, True)
+    assert f(-2.0) == pytest.approx(-2 * math.log(2.0), rel=1e-6)
+    assert jax.grad(f)(-2.0) == pytest.approx(1 + math.log(2.0), rel=1e-6)

@@ -6,7 +6,15 @@ from stablegrad.numerics.jax.hyperbolic import acosh, asinh, atanh
 from stablegrad.numerics.jax.log_domain import log1mexp, log_expm1, logaddexp, logdiffexp
 from stablegrad.numerics.jax.normal import log_erfc, log_ndtr
 from stablegrad.numerics.jax.others import log_one_minus_softmax, log_sum_others
-from stablegrad.numerics.jax.products import log_abs_product, mul_exp, times_log, xlog1py, xlogy
+from stablegrad.numerics.jax.products import (
+    log_abs_product,
+    log_of_product,
+    log_of_quotient,
+    mul_exp,
+    times_log,
+    xlog1py,
+    xlogy,
+)
 from stablegrad.numerics.jax.quotients import divide, exprel, log1prel
 from stablegrad.numerics.jax.reductions import log_matmul_exp, logsumexp, logsumexp_weighted
 from stablegrad.numerics.jax.sigmoids import log_cosh, log_sigmoid, sigmoid, softplus, tanh
@@ -30,6 +38,8 @@ __all__ = [
     "log_expm1",
     "log_matmul_exp",
     "log_ndtr",
+    "log_of_product",
+    "log_of_quotient",
     "log_one_minus_softmax",
     "log_sigmoid",
     "log_softmax",
