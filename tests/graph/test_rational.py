@@ -39,3 +39,18 @@ def test_no_quotient_by_zero():
 def test_what_is_no_number_has_no_exact_value(value):
     with pytest.raises((OverflowError, ValueError)):
         rational(value)
+
+
+@given(st.fractions(), st.fractions())
+def test_arithmetic_is_that_of_fractions(a, b):
+    x, y = rational(a), rational(b)
+    for result, right in ((x + y, a + b), (x - y, a - b), (x * y, a * b), (-x, -a), (x + b, a + b), (a * y, a * b)):
+        assert result == right and hash(result) == hash(right)
+    assert (x < y, x > y, x == y, bool(x)) == (a < b, a > b, a == b, bool(a))
+    assert (x < 0, x > 0, x == 1) == (a < 0, a > 0, a == 1)
+
+
+@given(st.fractions(), st.fractions())
+def test_whole_results_are_ints(a, b):
+    x, y = rational(a), rational(b)
+    assert all(isinstance(k, int) == (k.denominator == 1) for k in (x + y, x - y, x * y, -x, 2 * x, x - 1))

@@ -27,6 +27,14 @@ def arrange(graph: Graph, node: Node, shape: tuple[int, ...], dims: tuple[int, .
 
     A unit axis of `node` may lie along a longer axis of `shape`: it is broadcast.
     """
+    key = (node, shape, dims)
+    found = graph.arranged.get(key)
+    if found is None:
+        found = graph.arranged[key] = _arrange(graph, node, shape, dims)
+    return found
+
+
+def _arrange(graph: Graph, node: Node, shape: tuple[int, ...], dims: tuple[int, ...]) -> Node:
     if node.op.name == "literal" and node.shape == ():
         # A broadcast literal stays a literal where an elementwise operation reads it; elsewhere it needs its shape.
         return node if shape == () else graph.node("arrange", (node,), (), shape, node.dtype)

@@ -85,7 +85,7 @@ class Builder:
 
     def move_like(self, moving: Node, data: dict[int, Node]) -> Node:
         """The moving operation of `moving` applied to other data: input position -> new data."""
-        inputs = tuple(data.get(k, node) for k, node in enumerate(moving.inputs))
+        inputs = tuple([data.get(k, node) for k, node in enumerate(moving.inputs)])
         dtype = next(iter(data.values())).dtype
         if moving.op.name == "arrange":
             return arrange(self.graph, inputs[0], moving.shape, moving.params)

@@ -94,6 +94,7 @@ class Graph:
         self.outputs: list[Node] = []
         self._table: dict[tuple, Node] = {}
         self._literals: dict[tuple, Node] = {}
+        self.arranged: dict[tuple, Node] = {}  # answers of `arrange`
         self._count = 0
 
     def node(

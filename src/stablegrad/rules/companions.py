@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -25,12 +24,14 @@ MAX_KNOWN = 6  # captured sums remembered for one part
 MAX_DEPTH = 120  # questions nested deeper are answered "the node itself"; keeps a walk linear and off the stack
 
 
-@dataclass(frozen=True)
 class Scaled:
     """A node as a sum of terms; NaN where one of `guards` is negative (the log of a negative number was cancelled)."""
 
-    terms: tuple[Term, ...]
-    guards: frozenset[Node] = frozenset()
+    __slots__ = ("guards", "terms")
+
+    def __init__(self, terms: tuple[Term, ...], guards: frozenset[Node] = frozenset()) -> None:
+        self.terms = terms
+        self.guards = guards
 
     def single(self) -> Term | None:
         return self.terms[0] if len(self.terms) == 1 else None
@@ -54,6 +55,8 @@ class Companions:
         self.masked: dict[Node, list[tuple[Linear, Node]]] = {}  # mask -> exponents, and how they stand under a sum
         self.written: set[Node] = set()  # sums along axes that a rewrite has written in its own way
         self.sums_written: dict[tuple, Node] = {}  # (formal sum, shape, dtype) -> the node that it was written as
+        self.terms_moved: dict[tuple, Term] = {}  # (how a node moves its input, term) -> the term moved so
+        self.terms_written: dict[tuple, Node] = {}  # (term, shape, dtype) -> the node that it was written as
         self.gaps: dict[tuple[tuple[Term, ...], int], Node] = {}  # (two terms, which) -> the other's log less its own
         self.answers: dict[tuple, Any] = {}  # of functions that are `once`
         self._linear: dict[Node, Linear] = {}
@@ -98,7 +101,7 @@ class Companions:
         found = self._scaled.get(node)
         if found is not None:
             return found
-        answer = Scaled((Term(factors={node: ONE}),))
+        answer = None
         number = literal_number(node) if node.dtype is not None and is_float(node.dtype) else None
         if number is not None:
             answer = Scaled((Term(number),) if number else ())
@@ -108,12 +111,10 @@ class Companions:
                 self._depth += 1
                 better = rule(self, node)
                 self._depth -= 1
-                if (
-                    better is not None
-                    and len(better.terms) <= MAX_TERMS
-                    and max(map(_size, better.terms), default=0) <= MAX_PARTS
-                ):
+                if better is not None and len(better.terms) <= MAX_TERMS and not any(map(_large, better.terms)):
                     answer = better
+        if answer is None:
+            answer = Scaled((Term(factors={node: ONE}),))
         self._scaled[node] = answer
         if len(answer.terms) > 1:
             self.register(node, answer.terms)
@@ -122,7 +123,10 @@ class Companions:
     def trivial(self, node: Node) -> bool:
         """True if `scaled` knows nothing better than the node itself, nor what it is a sum of."""
         terms = self.scaled(node).terms
-        itself = len(terms) == 1 and terms[0].factors == {node: ONE} and not terms[0].exponent
+        if len(terms) != 1:
+            return False
+        factors = terms[0].factors
+        itself = len(factors) == 1 and factors.get(node) == 1 and not terms[0].exponent
         return itself and node not in self.reductions and node not in self._sum_nodes
 
     def single(self, node: Node) -> tuple[Term, frozenset[Node]]:
@@ -213,8 +217,8 @@ class Companions:
         return build.total(parts)
 
 
-def _size(term: Term) -> int:
-    return len(term.factors) + len(term.exponent.parts)
+def _large(term: Term) -> bool:
+    return len(term.factors) + len(term.exponent.parts) > MAX_PARTS
 
 
 def constant_value(linear: Linear) -> Rational | float:

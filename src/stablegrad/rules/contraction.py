@@ -8,6 +8,7 @@ from stablegrad.graph.arrange import arrange
 from stablegrad.graph.node import Node
 from stablegrad.rules import companions as _companions
 from stablegrad.rules.forms import ONE, Linear, Term
+from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.masks import in_exponent
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def scaled_contraction(c: Companions, node: Node) -> Scaled | None:
         if _probability(c, operand):
             operands.append(operand)
             continue
-        if not term.exponent and not any(c.terms_of(f) or f in c.reductions for f in term.factors):
+        if not term.exponent and not any(is_sum_of_exponentials(c, f) for f in term.factors):
             operands.append(operand)
             continue
         outside, rest = split_along(c, term, axes)

@@ -6,12 +6,11 @@ Both are exact: coefficients are fractions, so that opposite parts cancel before
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 
 from stablegrad.graph.node import Node
-from stablegrad.graph.rational import Rational, magnitude
+from stablegrad.graph.rational import Rational, magnitude, rational
 
-ZERO, ONE, HALF = 0, 1, Fraction(1, 2)
+ZERO, ONE, HALF = 0, 1, rational(0.5)
 NOTHING: dict = {}  # shared, never written to
 
 
@@ -73,6 +72,31 @@ class Linear:
             _merged(self.logs, other.logs, times) if other.logs else self.logs,
         )
 
+    @staticmethod
+    def total(
+        sums: Iterable[tuple[Linear, Rational]], constant: Rational = ZERO, logs: dict[Rational, Rational] | None = None
+    ) -> Linear:
+        """The sum of times * sum over the pairs (sum, times), in one pass."""
+        parts: dict[Node, Rational] = {}
+        numbers = NOTHING if logs is None else logs
+        for one, times in sums:
+            _merge(parts, one.parts, times)
+            if one.constant:
+                constant += times * one.constant
+            if one.logs:
+                numbers = _merged(numbers, one.logs, times)
+        return Linear(parts, constant, numbers)
+
+    def plus_part(self, node: Node, times: Rational) -> Linear:
+        """self + times * node."""
+        parts = dict(self.parts)
+        total = parts.get(node, ZERO) + times
+        if total:
+            parts[node] = total
+        else:
+            del parts[node]
+        return Linear(parts, self.constant, self.logs)
+
     def size_with(self, other: Linear, times: Rational) -> int:
         """The size of self + times * other."""
         left, added = self.parts, other.parts
@@ -100,20 +124,26 @@ class Linear:
 
 
 def _merged(a: dict, b: dict, times: Rational) -> dict:
-    out = dict(a)
+    out = a.copy()
+    _merge(out, b, times)
+    return out
+
+
+def _merge(out: dict, b: dict, times: Rational) -> None:
+    """Add times * b to `out`."""
+    once = times == 1
     for key, coefficient in b.items():
-        added = coefficient if times == 1 else times * coefficient
+        added = coefficient if once else times if coefficient == 1 else times * coefficient
         if key not in out:
             out[key] = added
         elif total := out[key] + added:
             out[key] = total
         else:
             del out[key]
-    return out
 
 
 def _scaled(parts: dict, times: Rational) -> dict:
-    return {key: times * coefficient for key, coefficient in parts.items()} if parts else parts
+    return {key: times if k == 1 else times * k for key, k in parts.items()} if parts else parts
 
 
 NO_EXPONENT = Linear()

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stablegrad.graph.node import Node
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
 
 TINY, HUGE = 2.0**-60, 2.0**60  # far inside the range of float32 and bfloat16
+HALF = np.dtype("float16")
 HALF_TINY, HALF_HUGE = 2.0**-10, 2.0**10  # ... of float16
 
 
 def limits(node: Node) -> tuple[float, float]:
     """Magnitudes of the node's dtype that no few operations lead out of range."""
-    return (HALF_TINY, HALF_HUGE) if str(node.dtype) == "float16" else (TINY, HUGE)
+    return (HALF_TINY, HALF_HUGE) if node.dtype == HALF else (TINY, HUGE)
 
 
 def safely_positive(c: Companions, node: Node) -> bool:

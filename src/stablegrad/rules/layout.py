@@ -52,6 +52,15 @@ def moved_as(c: Companions, core: Node, node: Node) -> Place:
 
 
 def move_term(c: Companions, node: Node, term: Term, guards: frozenset[Node]) -> tuple[Term, frozenset[Node]]:
+    """The term, and what must not be negative for it to hold, moved as `node` moves its input."""
+    key = (node.op, node.params, node.shape, node.inputs[1:], term)
+    moved = c.terms_moved.get(key)
+    if moved is None:
+        moved = c.terms_moved[key] = _moved_term(c, node, term)
+    return moved, frozenset([c.build.move_like(node, {0: guard}) for guard in guards]) if guards else guards
+
+
+def _moved_term(c: Companions, node: Node, term: Term) -> Term:
     def move(part: Node) -> Node:
         return c.build.move_like(node, {0: part})
 
@@ -61,14 +70,14 @@ def move_term(c: Companions, node: Node, term: Term, guards: frozenset[Node]) ->
             moved = moved_mask(c, node, part) if is_mask(part) else move(part)
             inner = c.terms_of(part)
             if inner is not None and c.terms_of(moved) is None:  # the sum that is moved is the sum of the moved terms
-                c.register(moved, tuple(move_term(c, node, t, frozenset())[0] for t in inner))
+                c.register(moved, tuple([move_term(c, node, t, frozenset())[0] for t in inner]))
             out[moved] = out.get(moved, 0) + times
         return {n: k for n, k in out.items() if k}
 
     exponent = Linear(constant=term.exponent.constant, logs=term.exponent.logs)
     for part, times in term.exponent.parts.items():
         exponent = exponent.plus(c.linear(move(part)), times)  # a slice of joined pieces is a piece: a sum, a number
-    return Term(term.coefficient, all_moved(term.factors), exponent), frozenset(map(move, guards))
+    return Term(term.coefficient, all_moved(term.factors), exponent)
 
 
 def inside_one_move(c: Companions, terms: list[Term]) -> tuple[Node, list[Term]] | None:

@@ -59,12 +59,12 @@ def of_terms(
     if any(t.factors for t in terms):
         return rest, weighted_terms(c, node, terms), times
     sizes = [rest.size_with(t.log, times) for t in terms]
-    for k, term in enumerate(terms):
+    for k, term in enumerate(terms if _is_difference(terms) else ()):
         # log(e^z - 1) - log(e^z + 1) relative to e^z on both sides: log of tanh near 1 keeps its digits
-        if _is_difference(terms) and term.coefficient > 0 and term.exponent.parts:
+        if term.coefficient > 0 and term.exponent.parts:
             if any(_holds(c, n, term.exponent) and k_n == -times for n, k_n in beside):
                 sizes[k] = -1
-    best = min(range(len(terms)), key=lambda k: (sizes[k], not terms[k].is_number()))
+    best = lesser(sizes, terms)
     if len(terms) == 2:
         return _of_two(c, node, terms, times, rest, best, sizes)
     if all(t.coefficient > 0 for t in terms) and sizes[best] <= rest.size():
@@ -76,12 +76,21 @@ def of_terms(
     return rest, weighted_terms(c, node, terms), times
 
 
+def lesser(sizes: list[int], terms: tuple[Term, ...]) -> int:
+    """The place of the least size; of equal ones, a number's, else the first."""
+    best = 0
+    for k in range(1, len(sizes)):
+        if sizes[k] < sizes[best] or (sizes[k] == sizes[best] and terms[k].is_number() and not terms[best].is_number()):
+            best = k
+    return best
+
+
 def is_difference(c: Companions, node: Node) -> bool:
     return _is_difference(c.terms_of(node) or ())
 
 
 def _is_difference(terms: tuple[Term, ...]) -> bool:
-    return len(terms) == 2 and len({t.coefficient > 0 for t in terms}) == 2
+    return len(terms) == 2 and (terms[0].coefficient > 0) != (terms[1].coefficient > 0)
 
 
 def _holds(c: Companions, node: Node, exponent: Linear) -> bool:
@@ -110,10 +119,10 @@ def _of_two(
     best: int,
     sizes: list[int],
 ) -> Written:
-    logs = [t.log for t in terms]
-    signs = [t.coefficient > 0 for t in terms]
+    logs = [terms[0].log, terms[1].log]
+    signs = [terms[0].coefficient > 0, terms[1].coefficient > 0]
     fits = sizes[best] <= rest.size()
-    if all(signs):
+    if signs[0] and signs[1]:
         symmetric = _symmetric(c, terms)
         if rest.parts and _half_cancels(rest, symmetric, times) < min(*sizes, rest.size()):
             middle = rest.plus(symmetric.scaled(HALF), times)

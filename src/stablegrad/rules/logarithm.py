@@ -62,14 +62,14 @@ def log_node(c: Companions, node: Node) -> Node:
 
 def expanded(c: Companions, linear: Linear) -> tuple[Linear, frozenset[Node]]:
     """Every logarithm in the sum replaced by the companion of its argument."""
-    out = Linear(constant=linear.constant, logs=linear.logs)
     guards: frozenset[Node] = frozenset()
+    answers = []
     for part, times in linear.parts.items():
         inner, more = _companion_of_part(c, part)
-        out = out.plus(inner, times)
+        answers.append((inner, times))
         if more:
             guards |= more
-    return out, guards
+    return Linear.total(answers, linear.constant, linear.logs), guards
 
 
 @once

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stablegrad.graph.arrange import constant_along
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
@@ -19,6 +19,7 @@ from stablegrad.rules.joined import as_exponent, joined, sum_of_pieces
 from stablegrad.rules.layout import move_term
 from stablegrad.rules.masks import cast_mask, mask
 from stablegrad.rules.powers import power_of_term
+from stablegrad.rules.rule import once
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions, Scaled
@@ -355,19 +356,21 @@ def _reduce_sum(c: Companions, node: Node) -> Scaled | None:
     signs = {t.coefficient > 0 for t in scaled.terms}
     if scaled.guards or (len(scaled.terms) > 1 and len(signs) > 1):
         return None  # a sum that cancels is better summed entry by entry
-    count = math.prod(inner.shape[k] for k in axes)
-    terms = []
-    for term in scaled.terms:
-        outside, rest = split_along(c, as_exponent(c, term, axes), axes)
-        outside = drop_term(c, outside, axes)
-        if not rest.factors and not rest.exponent:
-            terms.append(outside.scaled(count))
-            continue
-        virtual = c.build.along("reduce_sum", c.raw_term(rest, inner), axes)
-        if rest.exponent:
-            c.reductions[virtual] = (rest, axes)
-        terms.append(outside.times(Term(factors={virtual: ONE})))
-    return _scaled(collect(terms))
+    return _scaled(collect(_reduced_term(c, term, axes, inner.shape, inner.dtype) for term in scaled.terms))
+
+
+@once
+def _reduced_term(c: Companions, term: Term, axes: tuple[int, ...], shape: tuple[int, ...], dtype: Any) -> Term:
+    """The sum of a term along axes: what is constant along them in front, the sum of the rest as a factor."""
+    outside, rest = split_along(c, as_exponent(c, term, axes), axes)
+    outside = drop_term(c, outside, axes)
+    if not rest.factors and not rest.exponent:
+        return outside.scaled(math.prod(shape[k] for k in axes))
+    like = next(iter((*rest.factors, *rest.exponent.parts)))
+    virtual = c.build.along("reduce_sum", c.raw_term(rest, like), axes)
+    if rest.exponent:
+        c.reductions[virtual] = (rest, axes)
+    return outside.times(Term(factors={virtual: ONE}))
 
 
 def _reduce_prod(c: Companions, node: Node) -> Scaled | None:

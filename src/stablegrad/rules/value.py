@@ -16,7 +16,7 @@ from stablegrad.rules.differences import expand
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials, safely_positive
 from stablegrad.rules.layout import absorbed, inside_one_move, moved_as, others_beside, under_moves
-from stablegrad.rules.log_of_sum import difference_to, rest_node, write_sum
+from stablegrad.rules.log_of_sum import difference_to, lesser, rest_node, write_sum
 from stablegrad.rules.masks import above_own_sum, masks_of, outside, selected, unmasked
 from stablegrad.rules.vanished import finite_where_raised, parts_of
 
@@ -59,6 +59,14 @@ def write_difference(c: Companions, terms: list[Term], like: Node) -> Node | Non
 
 
 def write_term(c: Companions, term: Term, like: Node) -> Node:
+    key = (term.key, term.coefficient, like.shape, like.dtype)
+    out = c.terms_written.get(key)
+    if out is None:
+        out = c.terms_written[key] = _written_term(c, term, like)
+    return out
+
+
+def _written_term(c: Companions, term: Term, like: Node) -> Node:
     moved = inside_one_move(c, [term]) if any(is_sum_of_exponentials(c, f) for f in term.factors) else None
     if moved is not None:
         model, (inner,) = moved
@@ -282,8 +290,8 @@ def exponential_minus_number(c: Companions, node: Node) -> tuple[Linear, Rationa
 def _tanh(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
     """(e^a - e^b) / (e^a + e^b) = tanh((a - b) / 2)."""
     for node, power in factors.items():
-        above = c.terms_of(node)
-        if power != 1 or above is None or len(above) != 2 or any(t.factors for t in above):
+        above = c.terms_of(node) if power == 1 else None
+        if above is None or len(above) != 2 or any(t.factors for t in above):
             continue
         if above[0].coefficient != -above[1].coefficient:
             continue
@@ -312,8 +320,8 @@ def _tanh(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: 
 def _sigmoid_slope(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
     """e^a e^b / (e^a + e^b)^2 = s(a - b) s(b - a), whose own derivative vanishes at a = b."""
     for node, power in factors.items():
-        terms = c.terms_of(node)
-        if power != -2 or terms is None or len(terms) != 2 or any(t.factors or t.coefficient <= 0 for t in terms):
+        terms = c.terms_of(node) if power == -2 else None
+        if terms is None or len(terms) != 2 or any(t.factors or t.coefficient <= 0 for t in terms):
             continue
         logs = [t.exponent.with_log(t.coefficient) for t in terms]
         rest = exponent.plus(logs[0], -ONE).plus(logs[1], -ONE)
@@ -339,11 +347,11 @@ def _open_pair(
         copies = [-ONE] * int(-power) if power.denominator == 1 and power >= -4 else [power]
         for copy in copies:
             sizes = [exponent.size_with(log, copy) for log in logs]
-            base = min((0, 1), key=lambda k: (sizes[k], not terms[k].is_number()))
+            base = lesser(sizes, terms)
             left = exponent.plus(logs[base], copy)
             if copy.denominator != 1 or (left.parts and sizes[base] >= exponent.size()):
                 # Nothing cancels: the logarithm of the sum joins the exponent, where it cannot overflow.
-                exponent = exponent.plus(Linear({c.build.elementwise("log", node): copy}))
+                exponent = exponent.plus_part(c.build.elementwise("log", node), copy)
                 continue
             exponent = left
             pieces.append(c.build.elementwise("sigmoid", difference_to(c, terms, 1 - base, like)))
