@@ -10,6 +10,7 @@ from mpmath import exp, log, mpf
 
 from numerics.reference import DTYPES, assert_vector, in_dtype, same
 from stablegrad.numerics import jax as numerics
+from stablegrad.numerics.jax.reductions import LARGE
 
 INF, NAN = math.inf, math.nan
 N = 3
@@ -186,3 +187,27 @@ def test_of_nothing():
     nothing = jnp.zeros((2, 0))
     assert same(numerics.logsumexp(nothing, 1), [-INF, -INF])
     assert same(numerics.logsumexp_weighted(nothing, nothing, 1), [-INF, -INF])
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_large_arrays_near_zero(far):
+    """There the digits of a small rest are looked after only if a row needs them; under vmap too."""
+    rows, width = 600, 32
+    random = np.random.default_rng(3)
+    x = -20 - 5 * random.random((rows, width)).astype("float32")
+    x[:, 5] = 0 if not far else 3
+    if not far:
+        x[: rows // 2] += 40  # half of the rows do not
+        x[: rows // 2, 5] = 40
+    wide = x.astype("float64")
+    top = wide.max(1)
+    exact = top + np.log1p(np.exp(wide - top[:, None]).sum(1) - 1)
+    if not far:
+        others = np.delete(wide[rows // 2 :], 5, axis=1)
+        exact[rows // 2 :] = np.log1p(np.exp(others).sum(1))
+    assert x.size > LARGE
+    for function in (numerics.logsumexp, lambda x, axis: jax.vmap(lambda row: numerics.logsumexp(row, 0))(x)):
+        value = jax.jit(lambda x, function=function: function(x, 1))(x)
+        np.testing.assert_allclose(value, exact, rtol=1e-6)
+        gradient = jax.grad(lambda x, function=function: function(x, 1).sum())(jnp.asarray(x))
+        np.testing.assert_allclose(gradient, np.exp(wide - exact[:, None]), rtol=2e-5)

@@ -39,7 +39,7 @@ def logsumexp(x: jax.Array, axis: Axis = None) -> jax.Array:
     2.0612e-09
     """
     maximum, total, _ = _shifted_sum(x, axis)
-    return maximum + lax.log1p(_less_one(axis)(x, maximum, total))
+    return maximum + lax.log1p(_rest(x, maximum, total, axis))
 
 
 @derivative_of(logsumexp)
@@ -61,24 +61,35 @@ def _shifted_exponentials(x, maximum, axis):
     return lax.exp(bounded - spread(within_range(maximum), x, axis))
 
 
+LARGE = 2**14
+"""Entries from which on a second pass over them costs more than to find out whether it is needed."""
+
+
+def _rest(x: jax.Array, maximum: jax.Array, total: jax.Array, axis: tuple[int, ...]) -> jax.Array:
+    """The sum of exp(x - m), less 1; a small rest keeps its digits in rows whose logarithm is near 0."""
+    return _in_detail(x, maximum, total, axis) if x.size < LARGE else _less_one(axis)(x, maximum, total)
+
+
+def _in_detail(x: jax.Array, maximum: jax.Array, total: jax.Array, axis: tuple[int, ...]) -> jax.Array:
+    exponentials = _shifted_exponentials(x, maximum, axis)
+    others = lax.reduce_sum(exponentials - lax.floor(exponentials), axis)
+    return select(total < 1.5, others, total - 1)
+
+
 @functools.cache
 def _less_one(axis: tuple[int, ...]) -> Callable[..., jax.Array]:
-    """The sum of exp(x - m), less 1; a small rest keeps its digits in rows whose logarithm is near 0.
+    """`_in_detail`, where a row needs it.
 
-    Where the maximum is not within 1/2 of 0 they would be lost when it is added; and where that holds for all rows,
-    as it mostly does, a second pass over x is saved. Under vmap one condition still stands for all rows.
+    Where the maximum is not within 1/2 of 0 its digits would be lost when it is added; and where that holds for all
+    rows, as it mostly does, a second pass over x is saved. Under vmap one condition still stands for all rows.
     """
-
-    def in_detail(x, maximum, total):
-        exponentials = _shifted_exponentials(x, maximum, axis)
-        others = lax.reduce_sum(exponentials - lax.floor(exponentials), axis)
-        return select(total < 1.5, others, total - 1)
 
     @jax.custom_batching.custom_vmap
     def less_one(x, maximum, total):
         distance = lax.abs(maximum) + 1e30 * lax.floor(total * (2 / 3))
         far = lax.reduce_min(distance, tuple(range(distance.ndim))) >= 0.5
-        return lax.cond(far, lambda x, maximum, total: total - 1, in_detail, x, maximum, total)
+        detail = functools.partial(_in_detail, axis=axis)
+        return lax.cond(far, lambda x, maximum, total: total - 1, detail, x, maximum, total)
 
     @less_one.def_vmap
     def less_one_of_many(size, batched, *arrays):
@@ -91,7 +102,7 @@ def _less_one(axis: tuple[int, ...]) -> Callable[..., jax.Array]:
 def _with_probabilities(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
     """logsumexp, and the softmax, but 0 where all entries are -inf."""
     maximum, total, exponentials = _shifted_sum(x, axis)
-    value = maximum + lax.log1p(_less_one(axis)(x, maximum, total))
+    value = maximum + lax.log1p(_rest(x, maximum, total, axis))
     share = 1 / select(total == 0, jnp.inf, total)
     return value, exponentials * spread(share, x, axis)
 
