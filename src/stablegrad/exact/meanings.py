@@ -307,6 +307,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "relu": _relu,
     "atan2": lambda k, y, x: k.atan2(y, x),
     "logaddexp": lambda k, a, b: k.logaddexp(a, b),
+    "logit": lambda k, a: k.sub(k.unary("log", a), k.unary("log1p", k.neg(a))),
     "xlogy": lambda k, a, b: k.mul(a, k.unary("log", b)),
     "xlog1py": lambda k, a, b: k.mul(a, k.unary("log1p", b)),
     "sign": lambda k, a: k.rounded("sign", k.point(a)),
