@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def scaled_contraction(c: Companions, node: Node) -> Scaled | None:
     """dot_general(a, b) = exp(shift of a's row + shift of b's row) * dot_general of the shifted operands."""
     from stablegrad.rules.log_of_sum import write_sum
-    from stablegrad.rules.scaled_answers import drop_term, split_along
+    from stablegrad.rules.scaled_along_axes import drop_term, split_along
     from stablegrad.rules.value import write_term
 
     parameters = dict(node.params[0].parameters)

@@ -8,7 +8,7 @@ from stablegrad.rules.companions import Companions
 from stablegrad.rules.hazards import has_exponential, safely_positive, unbounded_exponential
 from stablegrad.rules.logarithm import log_of, write_linear
 from stablegrad.rules.rule import Rewritten, guarded, rule
-from stablegrad.rules.scaled_answers import exponential_of
+from stablegrad.rules.scaled_exponentials import exponential_of
 from stablegrad.rules.value import write_scaled
 
 

@@ -80,9 +80,9 @@ def sum_of_pieces(c: Companions, term: Term, like: Node, axis: int) -> list[Term
 
 
 def exponential(c: Companions, exponent: Linear) -> Term:
-    from stablegrad.rules import scaled_answers
+    from stablegrad.rules import scaled_exponentials
 
-    return scaled_answers.exponential(c, exponent).terms[0]
+    return scaled_exponentials.exponential(c, exponent).terms[0]
 
 
 def _stacked(node: Node, axis: int) -> bool:

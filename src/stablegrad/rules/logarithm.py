@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def exponential_of(c: Companions, part: Node) -> tuple[Term, frozenset[Node]] | None:
-    from stablegrad.rules import scaled_answers
+    from stablegrad.rules import scaled_exponentials
 
-    return scaled_answers.exponential_of(c, part)
+    return scaled_exponentials.exponential_of(c, part)
 
 
 def log_of(c: Companions, node: Node) -> tuple[Linear, frozenset[Node]]:

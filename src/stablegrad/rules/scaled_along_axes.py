@@ -1,0 +1,171 @@
+"""What moves, selections and sums along axes answer when asked to be a few scaled terms."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from stablegrad.graph.arrange import constant_along
+from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
+from stablegrad.graph.rational import Rational
+from stablegrad.rules.forms import ONE, Linear, Term, collect, is_mask
+from stablegrad.rules.joined import as_exponent, joined, sum_of_pieces
+from stablegrad.rules.layout import move_term
+from stablegrad.rules.masks import cast_mask, mask
+from stablegrad.rules.rule import once
+from stablegrad.rules.scaled_exponentials import as_scaled
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions, Scaled
+
+
+def moved_answer(c: Companions, node: Node) -> Scaled | None:
+    if len(moved_inputs(node)) > 1:
+        return _joined_values(c, node)
+    if moved_inputs(node) != (0,) or c.trivial(node.inputs[0]):
+        return None
+    inner = c.scaled(node.inputs[0])
+    if not inner.terms and node.op.name == "move":
+        return None
+    moved = [move_term(c, node, t, inner.guards) for t in inner.terms]
+    return as_scaled([t for t, _ in moved], *(g for _, g in moved))
+
+
+def _joined_values(c: Companions, node: Node) -> Scaled | None:
+    """Pieces joined (stack, concatenate, pad): their mantissas joined, their exponents joined."""
+    data = moved_inputs(node)
+    if any(not is_float(node.inputs[k].dtype) for k in data) or all(c.trivial(node.inputs[k]) for k in data):
+        return None
+    terms = []
+    for k in data:
+        term, guards = c.single(node.inputs[k])
+        if guards:
+            return None
+        terms.append(as_exponent(c, term))
+    if not any(t.exponent for t in terms):
+        return None
+    return as_scaled([joined(c, node, data, terms)])
+
+
+def cast_answer(c: Companions, node: Node) -> Scaled | None:
+    from stablegrad.rules.linear_answers import widens
+
+    if not widens(node) or c.trivial(node.inputs[0]):
+        return None
+    inner = c.scaled(node.inputs[0])
+
+    def cast(part: Node) -> Node:
+        if is_mask(part):
+            return cast_mask(c, part, node)
+        return c.graph.node("cast", (part,), (), node.shape, node.dtype)
+
+    terms = []
+    for t in inner.terms:
+        exponent = Linear({cast(p): k for p, k in t.exponent.parts.items()}, t.exponent.constant, t.exponent.logs)
+        terms.append(Term(t.coefficient, {cast(p): k for p, k in t.factors.items()}, exponent))
+    return as_scaled(terms, frozenset(map(cast, inner.guards)))
+
+
+def select_answer(c: Companions, node: Node) -> Scaled | None:
+    """A mask over a value; of two exponentials, the exponential of the selected exponent."""
+    if len(node.inputs) != 3 or node.dtype is None or is_mask(node):
+        return None
+    which, *cases = node.inputs
+    zero = tuple(literal_number(case) == 0 for case in cases)
+    if any(zero) and not all(zero):
+        kept = cases[zero.index(False)]
+        if which.shape != node.shape or c.trivial(kept) or literal_number(kept) is not None or c.scaled(kept).guards:
+            return None
+        term, _ = c.single(kept)
+        return as_scaled([term.times(Term(factors={mask(c, which, zero, kept, node): ONE}))])
+    both = [c.scaled(case) for case in cases]
+    if any(len(s.terms) != 1 or s.guards or s.terms[0].factors for s in both):
+        return None
+    if not any(s.terms[0].exponent for s in both) or any(s.terms[0].coefficient <= 0 for s in both):
+        return None
+    exponents = [c.raw_linear(s.terms[0].exponent.with_log(s.terms[0].coefficient), node) for s in both]
+    selected = c.graph.node("select", (which, *exponents), (), node.shape, node.dtype)
+    return as_scaled([Term(exponent=Linear({selected: ONE}))])
+
+
+# -- along axes --------------------------------------------------------------------------------------------------------
+
+
+def split_along(c: Companions, term: Term, axes: tuple[int, ...]) -> tuple[Term, Term]:
+    """(what is constant along `axes`, the rest); the first still has those axes."""
+    still = {n: k for n, k in term.factors.items() if constant_along(n, axes)}
+    moving = {n: k for n, k in term.factors.items() if n not in still}
+    still_e = {n: k for n, k in term.exponent.parts.items() if constant_along(n, axes)}
+    moving_e = {n: k for n, k in term.exponent.parts.items() if n not in still_e}
+    constant = Linear(still_e, term.exponent.constant, term.exponent.logs)
+    return Term(term.coefficient, still, constant), Term(factors=moving, exponent=Linear(moving_e))
+
+
+def drop_term(c: Companions, term: Term, axes: tuple[int, ...]) -> Term:
+    """A term that is constant along `axes`, without them."""
+    exponent = Linear(
+        {c.build.drop(n, axes): k for n, k in term.exponent.parts.items()},
+        term.exponent.constant,
+        term.exponent.logs,
+    )
+    return Term(term.coefficient, {c.build.drop(n, axes): k for n, k in term.factors.items()}, exponent)
+
+
+def reduce_sum_answer(c: Companions, node: Node) -> Scaled | None:
+    (axes,) = node.params
+    inner = node.inputs[0]
+    if node in c.reductions or c.trivial(inner):
+        return None
+    scaled = c.scaled(inner)
+    if len(axes) == 1 and len(scaled.terms) == 1:
+        pieces = sum_of_pieces(c, scaled.terms[0], inner, axes[0])
+        if pieces is not None:
+            return as_scaled(collect(pieces), *[frozenset()])
+    signs = {t.coefficient > 0 for t in scaled.terms}
+    if scaled.guards or (len(scaled.terms) > 1 and len(signs) > 1):
+        return None  # a sum that cancels is better summed entry by entry
+    return as_scaled(collect(_reduced_term(c, term, axes, inner.shape, inner.dtype) for term in scaled.terms))
+
+
+@once
+def _reduced_term(c: Companions, term: Term, axes: tuple[int, ...], shape: tuple[int, ...], dtype: Any) -> Term:
+    """The sum of a term along axes: what is constant along them in front, the sum of the rest as a factor."""
+    outside, rest = split_along(c, as_exponent(c, term, axes), axes)
+    outside = drop_term(c, outside, axes)
+    if not rest.factors and not rest.exponent:
+        return outside.scaled(math.prod(shape[k] for k in axes))
+    like = next(iter((*rest.factors, *rest.exponent.parts)))
+    virtual = c.build.along("reduce_sum", c.raw_term(rest, like), axes)
+    if rest.exponent:
+        c.reductions[virtual] = (rest, axes)
+    return outside.times(Term(factors={virtual: ONE}))
+
+
+def reduce_prod_answer(c: Companions, node: Node) -> Scaled | None:
+    """A product of exponentials is the exponential of the sum of their exponents."""
+    (axes,) = node.params
+    inner = node.inputs[0]
+    if not c.facts.nonnegative(inner) or c.trivial(inner):
+        return None
+    term, guards = c.single(inner)
+    from stablegrad.rules.log_of_sum import write_sum
+
+    term = as_exponent(c, term)
+    if guards or term.coefficient <= 0 or not term.exponent.parts or not all(map(c.facts.nonnegative, term.factors)):
+        return None
+    count = math.prod(inner.shape[k] for k in axes)
+    exponent = Linear({}, term.exponent.constant * count).with_log(term.coefficient, count)
+    for number, times in term.exponent.logs.items():
+        exponent = exponent.with_log(number, times * count)
+    summed = c.build.along("reduce_sum", write_sum(c, Linear(term.exponent.parts), inner), axes)
+    factors: dict[Node, Rational] = {}
+    if term.factors:
+        factors[c.build.along("reduce_prod", c.raw_term(Term(factors=term.factors), inner), axes)] = ONE
+    return as_scaled([Term(ONE, factors, exponent.plus(Linear({summed: ONE})))])
+
+
+def dot_general_answer(c: Companions, node: Node) -> Scaled | None:
+    """Rows of either operand scaled by their largest exponent, then the engine's own product."""
+    from stablegrad.rules.contraction import scaled_contraction
+
+    return scaled_contraction(c, node)

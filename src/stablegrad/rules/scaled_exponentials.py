@@ -1,0 +1,130 @@
+"""What exponentials, and the functions made of them, answer when asked to be a few scaled terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from stablegrad.graph.node import Node, moved_inputs
+from stablegrad.graph.rational import Rational
+from stablegrad.rules import companions as _companions
+from stablegrad.rules.arguments import log_argument
+from stablegrad.rules.composites import with_composites
+from stablegrad.rules.differences import simplified_sum
+from stablegrad.rules.forms import HALF, ONE, Linear, Term
+from stablegrad.rules.joined import joined
+from stablegrad.rules.layout import move_term
+from stablegrad.rules.powers import power_of_term
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions, Scaled
+
+LOG_2 = Fraction("0.69314718055994530941723212145817656807550013436025525412068")
+
+
+def as_scaled(terms: list[Term], *guards: frozenset[Node]) -> Scaled:
+    return _companions.Scaled(tuple(terms), frozenset().union(*guards))
+
+
+def exponential(c: Companions, exponent: Linear) -> Scaled:
+    """exp of a formal sum: logarithms in it become factors."""
+    exponent = with_composites(c, exponent)
+    term = Term(exponent=Linear(constant=exponent.constant, logs=exponent.logs))
+    guards: frozenset[Node] = frozenset()
+    for part, times in exponent.parts.items():
+        found = exponential_of(c, part)
+        if found is None:
+            term = term.times(Term(exponent=Linear({part: times})))
+            continue
+        raised = power_of_term(c, found[0], times)
+        if raised is None:
+            term = term.times(Term(exponent=Linear({part: times})))
+        else:
+            term, guards = term.times(raised), guards | found[1]
+    return as_scaled([term], guards)
+
+
+def exponential_of(c: Companions, part: Node) -> tuple[Term, frozenset[Node]] | None:
+    """exp(part) as a term where `part` is a logarithm, also moved, joined with others or selected; else None."""
+    argument = log_argument(c, part)
+    if argument is not None:
+        return _argument(c, argument)
+    data = moved_inputs(part)
+    if not data or part.op.name == "stop_gradient":
+        return None
+    answers = [_exponential_of_sum(c, part.inputs[k]) for k in data]
+    if all(a is None for a in answers):
+        return None
+    if len(data) == 1:
+        assert answers[0] is not None
+        return move_term(c, part, answers[0][0], answers[0][1])
+    pieces = [
+        a if a is not None else (Term(exponent=c.linear(part.inputs[k])), frozenset())
+        for k, a in zip(data, answers, strict=True)
+    ]
+    if any(guards for _, guards in pieces):
+        return None
+    return joined(c, part, data, [t for t, _ in pieces]), frozenset()
+
+
+def _exponential_of_sum(c: Companions, node: Node) -> tuple[Term, frozenset[Node]] | None:
+    """exp(node) where its formal sum holds a logarithm, else None."""
+    linear = c.linear(node)
+    if not any(exponential_of(c, p) is not None for p in linear.parts):
+        return None
+    scaled = exponential(c, linear)
+    return scaled.terms[0], scaled.guards
+
+
+def _argument(c: Companions, u: Node) -> tuple[Term, frozenset[Node]]:
+    """u as the result of exp(log(u)): NaN where u < 0."""
+    if c.facts.nonnegative(u):
+        return c.single(u)
+    if c.trivial(u):
+        return Term(factors={c.build.elementwise("nonnegative", u): ONE}), frozenset()
+    term, guards = c.single(u)
+    return term, guards | {u}
+
+
+def exp_answer(c: Companions, node: Node) -> Scaled:
+    return exponential(c, c.linear(node.inputs[0]))
+
+
+def exp2_answer(c: Companions, node: Node) -> Scaled:
+    return exponential(c, c.linear(node.inputs[0]).scaled(LOG_2))
+
+
+def expm1_answer(c: Companions, node: Node) -> Scaled:
+    inner = exp_answer(c, node)
+    return as_scaled(simplified_sum(c, [*inner.terms, Term(-ONE)], node), inner.guards)
+
+
+def two_exponentials(sign: Rational) -> Callable[[Companions, Node], Scaled]:
+    def answer(c: Companions, node: Node) -> Scaled:
+        up = exponential(c, c.linear(node.inputs[0]))
+        down = exponential(c, c.linear(node.inputs[0]).scaled(-ONE))
+        return as_scaled([up.terms[0].scaled(HALF), down.terms[0].scaled(sign * HALF)], up.guards, down.guards)
+
+    return answer
+
+
+def _one_plus_exp(c: Companions, x: Linear, sign: Rational, like: Node) -> tuple[Term, frozenset[Node]]:
+    """1 + sign * exp(x) as one term."""
+    inner = exponential(c, x)
+    return c.from_terms([Term(ONE), inner.terms[0].scaled(sign)], like), inner.guards
+
+
+def logistic_answer(c: Companions, node: Node) -> Scaled:
+    below, guards = _one_plus_exp(c, c.linear(node.inputs[0]).scaled(-ONE), ONE, node)
+    inverse = power_of_term(c, below, -ONE)
+    return as_scaled([inverse], guards) if inverse is not None else as_scaled([Term(factors={node: ONE})])
+
+
+def tanh_answer(c: Companions, node: Node) -> Scaled | None:
+    """(1 - exp(-2x)) / (1 + exp(-2x))."""
+    minus_2x = c.linear(node.inputs[0]).scaled(-2)
+    above, guards = _one_plus_exp(c, minus_2x, -ONE, node)
+    below, _ = _one_plus_exp(c, minus_2x, ONE, node)
+    inverse = power_of_term(c, below, -ONE)
+    return None if inverse is None else as_scaled([above.times(inverse)], guards)
