@@ -241,6 +241,9 @@ def _value(node: Node, bounds: list[Interval]) -> Interval:
         return EVERYTHING
     if not is_float(node.dtype) and _kind(node) not in ("i", "u", "b"):
         return EVERYTHING
+    if node.op.name == "literal":
+        number = float(node.value)
+        return number, number
     try:
         array = np.asarray(node.value).astype(np.float64)
     except (TypeError, ValueError, RuntimeError):  # a deleted or distributed array

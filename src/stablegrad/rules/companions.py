@@ -7,7 +7,7 @@ where nothing better is known. The answers per operation stand in `linear_answer
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
@@ -57,8 +57,9 @@ class Companions:
         self.sums_written: dict[tuple, Node] = {}  # (formal sum, shape, dtype) -> the node that it was written as
         self.terms_moved: dict[tuple, Term] = {}  # (how a node moves its input, term) -> the term moved so
         self.terms_written: dict[tuple, Node] = {}  # (term, shape, dtype) -> the node that it was written as
+        self.pairs_written: dict[tuple, tuple[Node, Node]] = {}  # ... -> its mantissa and its exponent
         self.gaps: dict[tuple[tuple[Term, ...], int], Node] = {}  # (two terms, which) -> the other's log less its own
-        self.answers: dict[tuple, Any] = {}  # of functions that are `once`
+        self.answers: defaultdict[Any, dict[tuple, Any]] = defaultdict(dict)  # of functions that are `once`
         self._linear: dict[Node, Linear] = {}
         self._scaled: dict[Node, Scaled] = {}
         self._single: dict[Node, tuple[Term, frozenset[Node]]] = {}

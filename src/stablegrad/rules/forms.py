@@ -99,11 +99,14 @@ class Linear:
 
     def size_with(self, other: Linear, times: Rational) -> int:
         """The size of self + times * other."""
-        left, added = self.parts, other.parts
-        both = added.keys() & left.keys() if left else ()
-        count = len(left) + len(added) - len(both)
-        for part in both:
-            count -= left[part] == -times * added[part]
+        parts = self.parts
+        count = len(parts)
+        for part, k in other.parts.items():
+            own = parts.get(part)
+            if own is None:
+                count += 1
+            elif own == -times * k:
+                count -= 1
         if not (other.constant or other.logs):
             return count + bool(self.constant or self.logs)
         return count + bool(self.constant + times * other.constant or _merged(self.logs, other.logs, times))
@@ -160,7 +163,7 @@ def is_mask(node: Node) -> bool:
 class Term:
     """coefficient * product of node ** power * exp(exponent)."""
 
-    __slots__ = ("_key", "_log", "coefficient", "exponent", "factors")
+    __slots__ = ("_key", "_log", "_multiple", "coefficient", "exponent", "factors")
 
     def __init__(
         self,
@@ -173,6 +176,7 @@ class Term:
         self.exponent = exponent if exponent is not None else NO_EXPONENT
         self._key: tuple | None = None
         self._log: Linear | None = None
+        self._multiple: tuple[Rational, Term] | None = None  # (number, term) as `scaled` answered last
 
     @property
     def key(self) -> tuple:
@@ -198,7 +202,11 @@ class Term:
         return Term(self.coefficient * other.coefficient, factors, self.exponent.plus(other.exponent))
 
     def scaled(self, number: Rational) -> Term:
-        return Term(self.coefficient * number, self.factors, self.exponent)
+        if number == 1:
+            return self
+        if self._multiple is None or self._multiple[0] != number:
+            self._multiple = number, Term(self.coefficient * number, self.factors, self.exponent)
+        return self._multiple[1]
 
     def is_number(self) -> bool:
         return not self.factors and not self.exponent

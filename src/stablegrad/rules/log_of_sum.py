@@ -50,6 +50,9 @@ def of_terms(
 ) -> Written:
     """times * log(sum of terms) + rest, as (new rest, node, coefficient of the node). `beside`: the logarithms that are
     still to be written, with their coefficients."""
+    alone = one_plus_exponential(c, terms)
+    if alone is not None and alone.keys().isdisjoint(rest.parts):
+        return rest, _softplus(c, terms, node), times
     inverse = inverse_hyperbolic(c, node, terms)
     if inverse is not None:
         piece, constant = inverse
@@ -169,6 +172,24 @@ def difference_to(c: Companions, terms: tuple[Term, ...], base: int, like: Node)
 
 
 @once
+def one_plus_exponential(c: Companions, terms: tuple[Term, ...]) -> dict[Node, Rational] | None:
+    """The parts of z where the terms are 1 and k exp(z), k > 0: where none of them stands beside the logarithm of the
+    sum, or beside a power of the sum, nothing cancels."""
+    if len(terms) != 2 or any(t.factors or t.coefficient <= 0 for t in terms):
+        return None
+    for number, other in (terms, terms[::-1]):
+        if number.is_number() and number.coefficient == 1 and other.exponent.parts:
+            return other.exponent.parts
+    return None
+
+
+@once
+def _softplus(c: Companions, terms: tuple[Term, ...], like: Node) -> Node:
+    """The logarithm of 1 and an exponential."""
+    return c.build.elementwise("softplus", difference_to(c, terms, 0 if terms[0].is_number() else 1, like))
+
+
+@once
 def _symmetric(c: Companions, terms: tuple[Term, ...]) -> Linear:
     """The sum of the logarithms of two terms."""
     return terms[0].log.plus(terms[1].log)
@@ -201,6 +222,14 @@ def weighted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node:
 
 def mantissa_and_exponent(c: Companions, term: Term, like: Node) -> tuple[Node, Node]:
     """(m, e) with term = m * exp(e); factors that are sums of exponentials stand in e."""
+    key = (term, like.shape, like.dtype)
+    found = c.pairs_written.get(key)
+    if found is None:
+        found = c.pairs_written[key] = _mantissa_and_exponent(c, term, like)
+    return found
+
+
+def _mantissa_and_exponent(c: Companions, term: Term, like: Node) -> tuple[Node, Node]:
     from stablegrad.rules.value import open_factors
 
     term = as_exponent(c, term)

@@ -148,7 +148,7 @@ def _write_one_log(
         return log_of_sum.along_axes(c, node, core, times, rest, logs, whole)
     terms = c.terms_of(node)
     if terms is not None:
-        beside = [(p.inputs[0], whole.parts[p]) for p in logs]
+        beside = [(p.inputs[0], whole.parts[p]) for p in logs] if log_of_sum.is_difference(c, node) else []
         rest, piece, times = log_of_sum.of_terms(c, node, terms, times, rest, beside)
         return rest, piece, times, set()
     if node.op.name == "abs" and (scaled := shifted(c, node.inputs[0])) is not None:

@@ -44,12 +44,11 @@ def once(function: Asked) -> Asked:
 
     @functools.wraps(function)
     def ask(c: Companions, *question: Any) -> Any:
-        key = (function, *question)
-        try:
-            return c.answers[key]
-        except KeyError:
-            answer = c.answers[key] = function(c, *question)
-            return answer
+        answers = c.answers[function]
+        answer = answers.get(question, answers)
+        if answer is answers:
+            answer = answers[question] = function(c, *question)
+        return answer
 
     return ask  # type: ignore[return-value]
 

@@ -20,7 +20,7 @@ def difference_that_cancels(c: Companions, node: Node) -> Rewritten | None:
     """1 - sigmoid(x), exp(x) - 1, 1 - softmax, 1 - tanh(x)**2: without the subtraction."""
     if not c.facts.reach(node) & EXPONENTIAL or not any(map(_opposes, (node, *node.inputs))):
         return None
-    if all(c.trivial(i) for i in node.inputs):
+    if all(c.trivial(i) for i in node.inputs) or c.trivial(node):
         return None
     scaled = c.scaled(node)
     naive = _naive_terms(c, node)

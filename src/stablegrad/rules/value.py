@@ -16,7 +16,7 @@ from stablegrad.rules.differences import expand
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials, safely_positive
 from stablegrad.rules.layout import absorbed, inside_one_move, moved_as, others_beside, under_moves
-from stablegrad.rules.log_of_sum import difference_to, lesser, rest_node, write_sum
+from stablegrad.rules.log_of_sum import difference_to, lesser, one_plus_exponential, rest_node, write_sum
 from stablegrad.rules.masks import above_own_sum, masks_of, outside, selected, unmasked
 from stablegrad.rules.vanished import finite_where_raised, parts_of
 
@@ -342,6 +342,9 @@ def _open_pair(
     like: Node,
 ) -> tuple[Linear, Rational]:
     """(t1 + t2) ** power written into `pieces`; the new exponent and a number."""
+    alone = one_plus_exponential(c, terms) if power == -1 and exponent.parts else None
+    if alone is not None and alone.keys().isdisjoint(exponent.parts):
+        return exponent.plus_part(c.build.elementwise("log", node), power), ONE
     logs = [t.log for t in terms]
     if all(t.coefficient > 0 for t in terms) and power < 0:
         copies = [-ONE] * int(-power) if power.denominator == 1 and power >= -4 else [power]

@@ -276,11 +276,22 @@ class _Writer:
         """The equations of a new node."""
         closed, reads = template(node, self.context)
         jaxpr, model = closed.jaxpr, self.model
-        env: dict[Any, Any] = dict(zip(jaxpr.invars, [self._node(i) for i in reads]))
+        given = [self._node(i) for i in reads]
+        equations = jaxpr.eqns
+        if len(equations) == 1 and not closed.consts:
+            (e,) = equations
+            if e.invars == jaxpr.invars and e.outvars == jaxpr.outvars:  # one equation of all the operands: most are
+                out = jex.Var(e.outvars[0].aval)
+                source = e.source_info if model is None else model.source_info
+                self.lines.append(
+                    (self.scope, jex.JaxprEqn(given, [out], e.primitive, e.params, e.effects, source, e.ctx))
+                )
+                return out
+        env: dict[Any, Any] = dict(zip(jaxpr.invars, given))
         for var, value in zip(jaxpr.constvars, closed.consts):
             env[var] = jex.Var(var.aval)
             self.constants.append((env[var], value))
-        for e in jaxpr.eqns:
+        for e in equations:
             inputs = [v if isinstance(v, jex.Literal) else env[v] for v in e.invars]
             outputs = [jex.Var(v.aval) for v in e.outvars]
             env.update(zip(e.outvars, outputs))
