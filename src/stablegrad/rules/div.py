@@ -8,9 +8,10 @@ from stablegrad.graph.rational import quotient
 from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.hazards import bounded, has_exponential, is_sum_of_exponentials, safely_positive
+from stablegrad.rules.known_quotients import exponential_minus_number
 from stablegrad.rules.layout import reduced_core
 from stablegrad.rules.rule import Rewritten, rule
-from stablegrad.rules.value import exponential_minus_number, write_scaled
+from stablegrad.rules.value import write_scaled
 from stablegrad.rules.vanished import keep_divided
 
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node, moved_inputs
 from stablegrad.graph.rational import Rational, integer_power, magnitude, quotient, rational
+from stablegrad.rules import known_quotients
 from stablegrad.rules.differences import expand
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials, safely_positive
-from stablegrad.rules.layout import absorbed, inside_one_move, moved_as, others_beside, under_moves
-from stablegrad.rules.log_of_sum import difference_to, lesser, one_plus_exponential, rest_node, write_sum
+from stablegrad.rules.layout import inside_one_move, moved_as, under_moves
+from stablegrad.rules.log_of_sum import difference_to, lesser, one_plus_exponential, write_sum
 from stablegrad.rules.masks import above_own_sum, masks_of, outside, selected, unmasked
 from stablegrad.rules.vanished import finite_where_raised, parts_of
 
@@ -84,7 +85,12 @@ def _written_term(c: Companions, term: Term, like: Node) -> Node:
             exponent = exponent.plus(Linear({c.build.elementwise("log", node): power}))
             del factors[node]
     pieces: list[Node] = []
-    for pattern in (_relative_expm1, _tanh, _sigmoid_slope, _softmax):
+    for pattern in (
+        known_quotients.relative_expm1,
+        known_quotients.tanh,
+        known_quotients.sigmoid_slope,
+        known_quotients.softmax,
+    ):
         found = pattern(c, factors, exponent, like)
         if found is not None:
             node, factors, exponent, number = found
@@ -230,108 +236,6 @@ def _shifted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> tuple[
     return c.build.total(entries), shift
 
 
-# -- patterns of one term ---------------------------------------------------------------------------------------------
-
-Found = tuple[Node, dict[Node, Rational], Linear, Rational]
-
-
-def _softmax(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
-    """exp(r) / sum(exp(r)) along the same axes; with the sum of the others above, 1 - softmax."""
-    for node, power in factors.items():
-        core = under_moves(c, node)
-        if power >= 0 or power.denominator != 1 or core is None or c.reductions[core][0].factors:
-            continue
-        under, axes = c.reductions[core]
-        remaining = {n: p for n, p in factors.items() if n is not node}
-        if power != -1:
-            remaining[node] = power + 1
-        others = others_beside(c, core, node, -ONE, exponent)
-        if others is not None:
-            rest, x, place = others
-            return place(c.build.keep("one_minus_softmax", x, axes)), remaining, rest, ONE
-        taken = absorbed(c, core, node, -ONE, exponent)
-        if taken is not None:
-            rest, place = taken
-            return place(c.build.keep("softmax", rest_node(c, under.exponent), axes)), remaining, rest, ONE
-    return None
-
-
-def _relative_expm1(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
-    """(exp(k x) - 1) / x = k exprel(k x), and x / (exp(k x) - 1) its inverse; nothing else beside them."""
-    if exponent.parts or len(factors) != 2:
-        return None
-    for node, below in (tuple(factors), tuple(factors)[::-1]):
-        pair = exponential_minus_number(c, node)
-        if pair is None or factors[node] not in (1, -1) or factors[below] != -factors[node]:
-            continue
-        z, number = pair
-        if len(z.parts) == 1 and not z.constant and not z.logs and below in z.parts:
-            written = c.build.elementwise("exprel", write_sum(c, z, like))
-            k = z.parts[below] * number
-            if factors[node] == 1:
-                return written, {}, exponent, k
-            inverse = c.build.elementwise("inverse_exprel", written.inputs[0])
-            return inverse, {}, exponent, quotient(1, k)
-    return None
-
-
-def exponential_minus_number(c: Companions, node: Node) -> tuple[Linear, Rational] | None:
-    """(z, k) where `node` stands for k * (exp(z) - 1)."""
-    terms = c.terms_of(node)
-    if terms is None or len(terms) != 2 or any(t.factors for t in terms):
-        return None
-    number, other = sorted(terms, key=lambda t: not t.is_number())
-    if not number.is_number() or other.is_number() or number.coefficient * other.coefficient >= 0:
-        return None
-    ratio = magnitude(quotient(other.coefficient, number.coefficient))
-    return other.exponent.with_log(ratio), -number.coefficient
-
-
-def _tanh(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
-    """(e^a - e^b) / (e^a + e^b) = tanh((a - b) / 2)."""
-    for node, power in factors.items():
-        above = c.terms_of(node) if power == 1 else None
-        if above is None or len(above) != 2 or any(t.factors for t in above):
-            continue
-        if above[0].coefficient != -above[1].coefficient:
-            continue
-        for below, down in factors.items():
-            under = c.terms_of(below)
-            if down != -1 or under is None or len(under) != 2 or under[0].coefficient != under[1].coefficient:
-                continue
-            plus, minus = sorted(above, key=lambda t: -t.coefficient)
-            gap = plus.exponent.plus(minus.exponent, -ONE)
-            gaps = (
-                under[0].exponent.plus(under[1].exponent, -ONE),
-                under[1].exponent.plus(under[0].exponent, -ONE),
-            )
-            if gap not in gaps or any(t.factors for t in under):
-                continue
-            # what is left over where the two sums differ by a common factor
-            base = next(t for t in under if t.exponent == plus.exponent) if any(
-                t.exponent == plus.exponent for t in under) else under[gaps.index(gap)]  # fmt: skip
-            rest = exponent.plus(plus.exponent).plus(base.exponent, -ONE)
-            written = c.build.elementwise("stable_tanh", write_sum(c, gap.scaled(HALF), like))
-            remaining = {n: p for n, p in factors.items() if n not in (node, below)}
-            return written, remaining, rest, quotient(plus.coefficient, under[0].coefficient)
-    return None
-
-
-def _sigmoid_slope(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
-    """e^a e^b / (e^a + e^b)^2 = s(a - b) s(b - a), whose own derivative vanishes at a = b."""
-    for node, power in factors.items():
-        terms = c.terms_of(node) if power == -2 else None
-        if terms is None or len(terms) != 2 or any(t.factors or t.coefficient <= 0 for t in terms):
-            continue
-        logs = [t.exponent.with_log(t.coefficient) for t in terms]
-        rest = exponent.plus(logs[0], -ONE).plus(logs[1], -ONE)
-        if rest.parts:
-            continue
-        written = c.build.elementwise("sigmoid_slope", write_sum(c, logs[0].plus(logs[1], -ONE), like))
-        return written, {n: p for n, p in factors.items() if n is not node}, rest, ONE
-    return None
-
-
 def _open_pair(
     c: Companions,
     node: Node,
@@ -364,7 +268,7 @@ def _open_pair(
         written = c.build.total([write_term(c, t, like) for t in terms])
         pieces.append(_raised(c, written, power))
         return exponent, ONE
-    inverse = exponential_minus_number(c, node) if power.denominator == 1 and -4 <= power < 0 else None
+    inverse = known_quotients.exponential_minus_number(c, node) if power.denominator == 1 and -4 <= power < 0 else None
     if inverse is not None:
         z, number = inverse
         # 1 / (e^z - 1) with a derivative that neither overflows nor rounds to 0

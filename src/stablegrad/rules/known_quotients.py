@@ -1,0 +1,114 @@
+"""Quotients of sums of exponentials that are a known function, with a derivative of its own: softmax, tanh, exprel ..."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stablegrad.graph.node import Node
+from stablegrad.graph.rational import Rational, magnitude, quotient
+from stablegrad.rules.forms import HALF, ONE, Linear
+from stablegrad.rules.layout import absorbed, others_beside, under_moves
+from stablegrad.rules.log_of_sum import rest_node, write_sum
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions
+
+Found = tuple[Node, dict[Node, Rational], Linear, Rational]
+"""The function written, the factors and the exponent that remain, and a number."""
+
+
+def softmax(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
+    """exp(r) / sum(exp(r)) along the same axes; with the sum of the others above, 1 - softmax."""
+    for node, power in factors.items():
+        core = under_moves(c, node)
+        if power >= 0 or power.denominator != 1 or core is None or c.reductions[core][0].factors:
+            continue
+        under, axes = c.reductions[core]
+        remaining = {n: p for n, p in factors.items() if n is not node}
+        if power != -1:
+            remaining[node] = power + 1
+        others = others_beside(c, core, node, -ONE, exponent)
+        if others is not None:
+            rest, x, place = others
+            return place(c.build.keep("one_minus_softmax", x, axes)), remaining, rest, ONE
+        taken = absorbed(c, core, node, -ONE, exponent)
+        if taken is not None:
+            rest, place = taken
+            return place(c.build.keep("softmax", rest_node(c, under.exponent), axes)), remaining, rest, ONE
+    return None
+
+
+def relative_expm1(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
+    """(exp(k x) - 1) / x = k exprel(k x), and x / (exp(k x) - 1) its inverse; nothing else beside them."""
+    if exponent.parts or len(factors) != 2:
+        return None
+    for node, below in (tuple(factors), tuple(factors)[::-1]):
+        pair = exponential_minus_number(c, node)
+        if pair is None or factors[node] not in (1, -1) or factors[below] != -factors[node]:
+            continue
+        z, number = pair
+        if len(z.parts) == 1 and not z.constant and not z.logs and below in z.parts:
+            written = c.build.elementwise("exprel", write_sum(c, z, like))
+            k = z.parts[below] * number
+            if factors[node] == 1:
+                return written, {}, exponent, k
+            inverse = c.build.elementwise("inverse_exprel", written.inputs[0])
+            return inverse, {}, exponent, quotient(1, k)
+    return None
+
+
+def exponential_minus_number(c: Companions, node: Node) -> tuple[Linear, Rational] | None:
+    """(z, k) where `node` stands for k * (exp(z) - 1)."""
+    terms = c.terms_of(node)
+    if terms is None or len(terms) != 2 or any(t.factors for t in terms):
+        return None
+    number, other = sorted(terms, key=lambda t: not t.is_number())
+    if not number.is_number() or other.is_number() or number.coefficient * other.coefficient >= 0:
+        return None
+    ratio = magnitude(quotient(other.coefficient, number.coefficient))
+    return other.exponent.with_log(ratio), -number.coefficient
+
+
+def tanh(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
+    """(e^a - e^b) / (e^a + e^b) = tanh((a - b) / 2)."""
+    for node, power in factors.items():
+        above = c.terms_of(node) if power == 1 else None
+        if above is None or len(above) != 2 or any(t.factors for t in above):
+            continue
+        if above[0].coefficient != -above[1].coefficient:
+            continue
+        for below, down in factors.items():
+            under = c.terms_of(below)
+            if down != -1 or under is None or len(under) != 2 or under[0].coefficient != under[1].coefficient:
+                continue
+            plus, minus = sorted(above, key=lambda t: -t.coefficient)
+            gap = plus.exponent.plus(minus.exponent, -ONE)
+            gaps = (
+                under[0].exponent.plus(under[1].exponent, -ONE),
+                under[1].exponent.plus(under[0].exponent, -ONE),
+            )
+            if gap not in gaps or any(t.factors for t in under):
+                continue
+            # what is left over where the two sums differ by a common factor
+            base = next(t for t in under if t.exponent == plus.exponent) if any(
+                t.exponent == plus.exponent for t in under) else under[gaps.index(gap)]  # fmt: skip
+            rest = exponent.plus(plus.exponent).plus(base.exponent, -ONE)
+            written = c.build.elementwise("stable_tanh", write_sum(c, gap.scaled(HALF), like))
+            remaining = {n: p for n, p in factors.items() if n not in (node, below)}
+            return written, remaining, rest, quotient(plus.coefficient, under[0].coefficient)
+    return None
+
+
+def sigmoid_slope(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
+    """e^a e^b / (e^a + e^b)^2 = s(a - b) s(b - a), whose own derivative vanishes at a = b."""
+    for node, power in factors.items():
+        terms = c.terms_of(node) if power == -2 else None
+        if terms is None or len(terms) != 2 or any(t.factors or t.coefficient <= 0 for t in terms):
+            continue
+        logs = [t.exponent.with_log(t.coefficient) for t in terms]
+        rest = exponent.plus(logs[0], -ONE).plus(logs[1], -ONE)
+        if rest.parts:
+            continue
+        written = c.build.elementwise("sigmoid_slope", write_sum(c, logs[0].plus(logs[1], -ONE), like))
+        return written, {n: p for n, p in factors.items() if n is not node}, rest, ONE
+    return None
