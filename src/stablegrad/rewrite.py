@@ -126,7 +126,8 @@ def _guard_branches(companions: Companions, result: Rewriting, needed: set[Node]
         guarded = guards[node.op.name].guard(node)
         if guarded is not None and not _reaches(guarded, node, result.replaced):
             result.replaced[node] = guarded
-            result.records.append(("untaken_branch", node, guarded, BRANCH_REASON))
+            if node.origin is not None:  # a `where` that a rule wrote is no line of the program
+                result.records.append(("untaken_branch", node, guarded, BRANCH_REASON))
 
 
 SECOND_WALK = frozenset(

@@ -10,7 +10,7 @@ from mpmath import exp
 
 from numerics.reference import DTYPES, POINTS, assert_edges, assert_elementwise, grid, same
 from stablegrad.numerics import jax as numerics
-from stablegrad.numerics.jax.products import power_times_log
+from stablegrad.numerics.jax.products import log_of_ratio, power_times_log
 
 INF, NAN = math.inf, math.nan
 
@@ -265,6 +265,40 @@ def test_edges_of_logarithms_of_products():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_logarithms_of_ratios_of_several(dtype):
+    x, y, z = grid(dtype, far_apart, far_apart, lambda random: np.roll(far_apart(random), 7))
+    for (above, below), value, powers in (
+        ((1, 2), lambda x, y, z: mpmath.log(x / y / z), (1, -1, -1)),
+        ((2, 1), lambda x, y, z: mpmath.log(x * y / z), (1, 1, -1)),
+        ((3, 0), lambda x, y, z: mpmath.log(x * y * z), (1, 1, 1)),
+        ((0, 3), lambda x, y, z: mpmath.log(1 / x / y / z), (-1, -1, -1)),
+    ):
+        assert_elementwise(
+            log_of_ratio(above, below),
+            value,
+            [lambda *point, k=k, power=power: power / point[k] for k, power in enumerate(powers)],
+            None,
+            [x, np.copysign(y, x), np.abs(z)],
+            dtype,
+        )
+
+
+def test_edges_of_logarithms_of_ratios():
+    assert_edges(
+        log_of_ratio(1, 2),
+        [
+            ((0.0, 2.0, 3.0), -INF, None),
+            ((2.0, 0.0, 3.0), INF, None),
+            ((2.0, INF, 3.0), -INF, None),
+            ((-2.0, 3.0, -INF), -INF, None),
+            ((-1.0, 2.0, 3.0), NAN, None),
+            ((0.0, 0.0, 1.0), NAN, None),
+            ((1.0, NAN, 1.0), NAN, None),
+        ],
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("power", [1, 2, 3, 0.5, 1.5])
 def test_power_times_log(power, dtype):
     k = mpmath.mpf(power)
@@ -280,6 +314,10 @@ def test_power_times_log(power, dtype):
     assert_edges(
         power_times_log(power, False), [((0.0,), 0, [slope]), ((-1.0,), NAN, None), ((INF,), INF, None)], dtype
     )
+
+
+def test_zero_over_zero_shows_in_the_slope():
+    assert np.isnan(jax.grad(numerics.log_of_quotient)(0.0, 0.0))
 
 
 def test_power_times_log_of_negative_numbers():

@@ -262,6 +262,29 @@ RATIOS = Family(
     },
     exponent=False,
 )
+PRODUCTS = Family(
+    LOG,
+    breaking=[(1e-30, 1e-20), (1e30, 1e20), (-1e30, -1e30), (-1e-25, -1e-25)],
+    ordinary=[(1.0, 1.0), (2.0, 0.5000001), (1e10, 1.0001e-10), (-3.0, -0.5), (1e25, 1e-20)],
+    spellings={
+        "log(u v)": lambda u, v: jnp.log(u * v),
+        "log(|u| |v|)": lambda u, v: jnp.log(jnp.abs(u) * jnp.abs(v)),
+        "log(2 u v)": lambda u, v: jnp.log(2 * u * v),
+        "log(-(u (-v)))": lambda u, v: jnp.log(-(u * -v)),
+        "log(sqrt(u v))": lambda u, v: jnp.log(jnp.sqrt(u * v)),
+    },
+    exponent=False,
+)
+OF_THREE = Family(
+    LOG,
+    breaking=[(1e30, 1e25, 1e-30), (-1e-30, 1e-20, -1e30)],
+    ordinary=[(1.0, 2.0, 3.0), (-1.0, -2.0, 0.5), (1e20, 1e20, 1.0)],
+    spellings={
+        "log(u / v / w)": lambda u, v, w: jnp.log(u / v / (w * v * v)),
+        "log(u v / w)": lambda u, v, w: jnp.log(u * v / w * (v / v)),
+    },
+    exponent=False,
+)
 SQUARES = Family(
     LOG,
     breaking=[1e-30, -1e30],
@@ -317,7 +340,8 @@ LOGADDEXP_OF_ZERO = Family(
 
 @table(
     SOFTPLUS, LOG_SIGMOID, LOG1MEXP, LOG_MINUS_EXPM1, LOG_EXPM1, LOGADDEXP, LOGDIFFEXP, LOG_COSH, LOG_TANH,
-    LOG_SECH_SQUARED, POWERS, GAUSS, TAILS, WEIGHTED, MIXTURE, EXTREMES, ASINH, ACOSH, LOG_SINH, RATIOS, SQUARES, LOGIT,
+    LOG_SECH_SQUARED, POWERS, GAUSS, TAILS, WEIGHTED, MIXTURE, EXTREMES, ASINH, ACOSH, LOG_SINH, RATIOS,
+    PRODUCTS, OF_THREE, SQUARES, LOGIT,
     LOG1P, LOGADDEXP_OF_LOGS, LOGADDEXP_OF_ZERO,
 )  # fmt: skip
 def test_spellings(cases, name, thorough):

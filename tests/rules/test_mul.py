@@ -10,6 +10,7 @@ from jax.scipy.special import entr, xlog1py, xlogy
 
 from rules.tables import Case, Cases, Family, table
 from rules.unchanged import Domain, assert_left_alone
+from stablegrad import stabilize
 
 INF, NAN = float("inf"), float("nan")
 ENTROPY = Family(
@@ -43,6 +44,9 @@ POWER_TIMES_LOG = Family(
         "p**2 log(p)": lambda p: p**2 * jnp.log(p),
         "p p log(p)": lambda p: p * p * jnp.log(p),
         "p (p log(p))": lambda p: p * (p * jnp.log(p)),
+        "p (-2 p log(p))": lambda p: p * (-2 * p * jnp.log(p)),
+        "p**3 log(p)": lambda p: p**3 * jnp.log(p),
+        "p**1.5 log(p)": lambda p: p * jnp.sqrt(p) * jnp.log(p),
         "sqrt(p) log(p)": lambda p: jnp.sqrt(p) * jnp.log(p),
     },
     exponent=False,
@@ -150,7 +154,15 @@ LOGITS = np.array(
 TARGETS = np.array([[0.0, 1.0, 0.0, 0.0], [0.25, 0.25, 0.5, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
 OVER_ROWS = {
     "sum of p log(p)": (lambda p: -jnp.sum(p * jnp.log(p), -1), [P], "product_with_logarithm", [0, 1]),
-    "p . log(p)": (lambda p: -jnp.einsum("ij,ij->i", p, jnp.log(p)), [P], "product_with_logarithm", [0, 1]),
+    "p . log(p)": (lambda p: -jnp.einsum("ij,ij->i", p, jnp.log(p)), [P], "contraction_with_logarithm", [0, 1]),
+    "t . log(p)": (
+        lambda p, t: -jnp.einsum("ij,ij->i", t, jnp.log(p)),
+        [P, TARGETS[:3]],
+        "contraction_with_logarithm",
+        [0, 1],
+    ),
+    "t @ log(p)": (lambda p, t: t @ jnp.log(p[0]), [P, TARGETS[:3]], "contraction_with_logarithm", True),
+    "a sum of dot products": (lambda p, t: jnp.vdot(t, -jnp.log(p)), [P, TARGETS[:3]], "contraction_with_logarithm", True),
     "entropy of softmax": (
         lambda x: -jnp.sum(softmax(x) * jnp.log(softmax(x)), -1),
         [LOGITS],
@@ -176,6 +188,24 @@ OVER_ROWS = {
         [0, 1],
     ),
 }
+
+
+def test_the_slope_of_p_log_p_at_zero():
+    """-inf, for that is the derivative; 0 for p**2 log(p), and for r p log(p) where r is 0."""
+    for f, slope in (
+        (lambda p: p * jnp.log(p), -INF),
+        (lambda p: -2 * p * jnp.log(p), INF),
+        (lambda p: p * (jnp.log(p) + 1), -INF),
+        (lambda p: p * jnp.log(p / 3), -INF),
+        (lambda p: jnp.sqrt(p) * jnp.log(p), -INF),
+        (lambda p: p**2 * jnp.log(p), 0.0),
+        (lambda p: p * (p * jnp.log(p)), 0.0),
+    ):
+        for wrap in (lambda g: g, jax.jit):
+            value, got = wrap(jax.value_and_grad(stabilize(f)))(0.0)
+            assert (value, got) == (0.0, slope)
+    weighted = stabilize(lambda r, p: r * (p * jnp.log(p)))
+    assert tuple(map(float, jax.grad(weighted, (0, 1))(0.0, 0.0))) == (0.0, 0.0)
 
 
 OVER_ROWS_CASES = Cases({name: Case(*case, options={"slope_of_log_of_zero": True}) for name, case in OVER_ROWS.items()})

@@ -12,6 +12,7 @@ from stablegrad import explain, rule_names, stabilize
 X = np.array([[-2.0, 0.5], [0.25, 1.0]], np.float32)
 POSITIVE = np.array([[0.25, 0.5], [0.75, 1.5]], np.float32)
 EXAMPLES = {
+    "contraction_with_logarithm": (lambda x: jnp.einsum("ij,ij->i", x, jnp.log(x)), POSITIVE),
     "cross_entropy": (lambda x: -jnp.sum(jnp.array([0.25, 0.75]) * jnp.log(softmax(x)), -1), X),
     "difference_that_cancels": (lambda x: 1 - sigmoid(x), X),
     "expm1_with_right_derivative": (lambda x: jnp.expm1(x), X),

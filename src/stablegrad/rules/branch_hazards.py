@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stablegrad.facts.interval import Interval
-from stablegrad.graph.node import Node
+from stablegrad.graph.node import Node, literal_number
 
 Safe = Callable[[Interval, Node], bool]
 EXP_LIMIT = {"float64": 700.0, "float16": 11.0}
@@ -17,6 +17,11 @@ def _within(low: float, high: float) -> Safe:
 
 def _nonzero(bounds: Interval, node: Node) -> bool:
     return bounds[0] > 0 or bounds[1] < 0
+
+
+def _not_zero(bounds: Interval, node: Node) -> bool:
+    """As _positive; where nothing but 0 is in the way, a negative number is the user's own fault."""
+    return bounds[0] > 0
 
 
 def _exponent(bounds: Interval, node: Node) -> bool:
@@ -43,7 +48,15 @@ def hazards_of(node: Node) -> tuple[tuple[int, Safe, float], ...]:
     """(position, test, harmless value) of the inputs that have to be harmless where the result is not asked for."""
     if node.op.name in ("log_sum_terms", "shift_terms"):  # mantissa, exponent, mantissa, exponent ...
         return tuple((k, _never, 1.0 - k % 2) for k in range(len(node.inputs)))
+    if node.op.name == "log_of_ratio":
+        return tuple((k, _positive, 1.0) for k in range(len(node.inputs)))
     return HAZARDS.get(node.op.name, ())
+
+
+def safe_beside_zero(safe: Safe, where: Node, node: Node) -> bool:
+    """`where` says that `node` is 0: where it does not hold, what is safe for all but 0 is safe."""
+    at_zero = where.op.name == "eq" and where.inputs[0] is node and literal_number(where.inputs[1]) == 0
+    return at_zero and safe in (_nonzero, _not_zero)
 
 
 HAZARDS: dict[str, tuple[tuple[int, Safe, float], ...]] = {
@@ -75,6 +88,10 @@ HAZARDS: dict[str, tuple[tuple[int, Safe, float], ...]] = {
     "stable_expm1": ((0, _exponent, 0.0),),
     "stable_div": ((1, _nonzero, 1.0),),
     "stable_xlogy": ((1, _positive, 1.0),),
+    "stable_xlog1py": ((1, lambda bounds, node: bounds[0] > -1, 0.0),),
+    "power_times_log": ((0, _not_zero, 1.0),),
+    "log_of_product": ((0, _positive, 1.0), (1, _positive, 1.0)),
+    "log_of_quotient": ((0, _positive, 1.0), (1, _positive, 1.0)),
     "inverse_expm1": ((0, _nonzero, 1.0),),
     "exprel": ((0, _exponent, 0.0),),
     "mul_exp": ((1, _exponent, 0.0),),

@@ -18,7 +18,7 @@ from stablegrad.facts.interval import BOUNDS, Interval
 from stablegrad.facts.peak import peak_of
 from stablegrad.graph.arrange import arrange, base_and_dims
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
-from stablegrad.rules.branch_hazards import AT_ZERO, Safe, hazards_of
+from stablegrad.rules.branch_hazards import AT_ZERO, Safe, hazards_of, safe_beside_zero
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.forms import is_mask
 
@@ -206,8 +206,10 @@ class Branches:
         if node.op.elementwise:
             inputs = [self._needed(i, where) if is_float(i.dtype) else i for i in node.inputs]
             for k, safe, harmless in self._hazards(node):
-                if not safe(self._safe_where_not(node.inputs[k], where), node):
-                    inputs[k] = self._chosen(where, inputs[k], harmless, node)
+                operand = node.inputs[k]
+                if safe(self._safe_where_not(operand, where), node) or safe_beside_zero(safe, where, operand):
+                    continue
+                inputs[k] = self._chosen(where, inputs[k], harmless, node)
             return graph.node(name, inputs, node.params, node.shape, node.dtype)
         if name == "move":
             moved = [k for k in moved_inputs(node) if is_float(node.inputs[k].dtype)]

@@ -51,6 +51,7 @@ class Companions:
         self.facts = facts
         self.reductions: dict[Node, tuple[Term, tuple[int, ...]]] = {}
         self.others: dict[Node, Linear] = {}  # log_sum_others -> the exponent that it sums over
+        self.joined: dict[Node, Term] = {}  # a product of factors of unknown sign that stands as one -> those factors
         self.inside: dict[Node, frozenset[Node]] = {}  # mask -> what the values that it stands over are made of
         self.masked: dict[Node, list[tuple[Linear, Node]]] = {}  # mask -> exponents, and how they stand under a sum
         self.written: set[Node] = set()  # sums along axes that a rewrite has written in its own way

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node, moved_inputs
 from stablegrad.graph.rational import Rational, magnitude, quotient
-from stablegrad.rules import log_of_sum, structure
+from stablegrad.rules import log_of_product, log_of_sum, structure
 from stablegrad.rules.companions import constant_value
 from stablegrad.rules.forms import ONE, Linear, Term, is_mask
 from stablegrad.rules.layout import under_moves
@@ -94,6 +94,8 @@ def write_linear(c: Companions, linear: Linear, like: Node) -> Node:
         return _write_masked(c, linear, masked, like)
     pieces: list[Node] = []
     linear = _grouped_moves(c, linear, pieces, like)
+    linear, products = log_of_product.together(c, linear, lambda part: is_plain(c, part.inputs[0]))
+    pieces += [c.build.scale(piece, times) for piece, times in products]
     logs = [p for p in linear.parts if p.op.name == "log"]
     rest = Linear({p: k for p, k in linear.parts.items() if p.op.name != "log"}, linear.constant, linear.logs)
     # Sums along axes first: they absorb whole parts (x - logsumexp(x)); then the others, which choose a base.
@@ -104,6 +106,14 @@ def write_linear(c: Companions, linear: Linear, like: Node) -> Node:
         logs = [p for p in logs if p not in absorbed]
         pieces.append(c.build.scale(piece, times))
     return _written_sum(c, rest, pieces, like)
+
+
+def is_plain(c: Companions, node: Node) -> bool:
+    """Nothing better than the logarithm itself is known for `node`."""
+    from stablegrad.rules.value import shifted
+
+    inner = node.inputs[0] if node.op.name == "abs" else node
+    return c.terms_of(node) is None and shifted(c, inner) is None and structure.log_by_structure(c, node) is None
 
 
 def _write_masked(c: Companions, linear: Linear, masked: dict[Node, Rational], like: Node) -> Node:
@@ -151,6 +161,9 @@ def _write_one_log(
         beside = [(p.inputs[0], whole.parts[p]) for p in logs] if log_of_sum.is_difference(c, node) else []
         rest, piece, times = log_of_sum.of_terms(c, node, terms, times, rest, beside)
         return rest, piece, times, set()
+    product = log_of_product.of_joined(c, node)
+    if product is not None:
+        return rest, product, times, set()
     if node.op.name == "abs" and (scaled := shifted(c, node.inputs[0])) is not None:
         mantissa, shift = scaled
         piece = log_node(c, c.build.elementwise("abs", mantissa))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from stablegrad.facts.reach import EXPONENTIAL, LOGARITHM, QUOTIENT
 from stablegrad.graph.node import Node, literal_number
+from stablegrad.graph.rational import Rational
 from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.companions import Companions
-from stablegrad.rules.forms import Linear
+from stablegrad.rules.forms import ONE, Linear
 from stablegrad.rules.hazards import bounded, has_exponential
 from stablegrad.rules.logarithm import expanded, log_of, write_linear
 from stablegrad.rules.rule import Rewritten, rule
 from stablegrad.rules.structure import gains
+from stablegrad.rules.times_logarithm import own_factors, times_logarithm
 from stablegrad.rules.value import write_scaled
 from stablegrad.rules.vanished import keep_divided
 
@@ -21,33 +23,74 @@ def product_with_logarithm(c: Companions, node: Node) -> Rewritten | None:
     if not c.facts.reach(node) & LOGARITHM:
         return None
     for k in (1, 0):
-        logarithm, other = node.inputs[k], node.inputs[1 - k]
-        if literal_number(logarithm) is not None or not _holds_logarithm(c, logarithm):
-            continue
-        found = _times_own_logarithm(c, other, logarithm, node)
-        if found is not None:
-            return found
-        if not _reaches_minus_infinity(c, logarithm) or _is_mask(other):
+        logarithm, other = with_weight(c, node.inputs[k], node.inputs[1 - k])
+        if literal_number(logarithm) is not None or not holds_logarithm(c, logarithm):
             continue
         number = literal_number(other)
-        if number is not None and number != 0:
+        if number is not None and number != 0 and _reaches_minus_infinity(c, logarithm):
             return None
-        if number == 0:
-            return Rewritten(c.build.elementwise("times_log", c.build.full(number, node), logarithm),
-                             "0 * log(0) is 0")  # fmt: skip
-        return Rewritten(_times_logarithm(c, other, logarithm), "0 * log(0) is 0, in value and gradient")
+        found = times(c, other, logarithm, node)
+        if found is not None:
+            return found
     return None
 
 
-def _times_logarithm(c: Companions, t: Node, logarithm: Node) -> Node:
+def with_weight(c: Companions, logarithm: Node, t: Node) -> tuple[Node, Node]:
+    """(log(p), t u) for a product t * (u * log(p)): the slope of p log(p) at 0 is infinite, that of t p log(p) not."""
+    number: Rational = ONE
+    node, weighted = logarithm, t
+    while not holds_logarithm(c, node):
+        linear = c.linear(node)
+        if len(linear.parts) != 1 or linear.constant or linear.logs:
+            return logarithm, t
+        ((inner, k),) = linear.parts.items()
+        if inner.op.name != "mul" or any(i.shape != inner.shape for i in inner.inputs):
+            return logarithm, t
+        at = next((i for i in (0, 1) if c.facts.reach(inner.inputs[i]) & LOGARITHM), None)
+        if at is None:
+            return logarithm, t
+        number, node, weight = number * k, inner.inputs[at], inner.inputs[1 - at]
+        weighted = c.build.mul(weighted, weight)
+    if node is logarithm or not own_factors(c, weighted, node):
+        return logarithm, t
+    return node, c.build.scale(weighted, number)
+
+
+def times(c: Companions, t: Node, logarithm: Node, node: Node) -> Rewritten | None:
+    """t * logarithm, where the one can be 0 and the other -inf; `node` is the plain product."""
+    found = _times_own_logarithm(c, t, logarithm, node)
+    if found is not None:
+        return found
+    if not _reaches_minus_infinity(c, logarithm) or _is_mask(t):
+        return None
+    if literal_number(t) == 0:
+        return Rewritten(c.build.elementwise("times_log", c.build.full(0, node), logarithm), "0 * log(0) is 0")
+    return Rewritten(_times_logarithm(c, t, logarithm, node), "0 * log(0) is 0, in value and gradient")
+
+
+def _times_logarithm(c: Companions, t: Node, logarithm: Node, node: Node) -> Node:
     """t * log(p): as xlogy, which has both derivatives at 0, where p itself is at hand."""
     linear = c.linear(logarithm)
     parts = list(linear.parts.items())
-    if len(parts) == 1 and not linear.constant and not linear.logs and parts[0][0].op.name == "log":
+    if len(parts) == 1 and not linear.constant and not linear.logs:
         (part, k) = parts[0]
-        if not gains(c, part.inputs[0]):
-            return c.build.scale(c.build.elementwise("stable_xlogy", t, part.inputs[0]), k)
-    return c.build.elementwise("times_log", t, logarithm)
+        u = log_argument(c, part)
+        if u is not None and part.op.name == "log" and not gains(c, u) and not own_factors(c, t, logarithm):
+            return c.build.scale(c.build.elementwise("stable_xlogy", t, u), k)
+        v = None if u is None else _less_one(c, u)
+        if v is not None:
+            return c.build.scale(c.build.elementwise("stable_xlog1py", t, v), k)
+    found = times_logarithm(c, t, logarithm, node)
+    return found if found is not None else c.build.elementwise("times_log", t, logarithm)
+
+
+def _less_one(c: Companions, u: Node) -> Node | None:
+    """v where u is 1 + v, v made of plain values."""
+    terms = c.scaled(u).terms
+    others = tuple(t for t in terms if not t.is_number())
+    if len(others) != 1 or sum(t.coefficient for t in terms if t.is_number()) != 1 or has_exponential(c, u):
+        return None
+    return c.raw_sum(others, u)
 
 
 def _is_mask(node: Node) -> bool:
@@ -55,7 +98,7 @@ def _is_mask(node: Node) -> bool:
     return node.op.name == "cast" and node.inputs[0].dtype.kind == "b"
 
 
-def _holds_logarithm(c: Companions, node: Node) -> bool:
+def holds_logarithm(c: Companions, node: Node) -> bool:
     return any(log_argument(c, part) is not None for part in _under_moves(c, c.linear(node)))
 
 

@@ -51,7 +51,9 @@ def joined_signs(c: Companions, term: Term) -> Term:
         return folded
     known = {n: p for n, p in term.factors.items() if n not in unknown}
     like: Node = next(iter(unknown))
-    joined = c.raw_term(Term(ONE if term.coefficient > 0 else -ONE, unknown), like)
+    product = Term(ONE if term.coefficient > 0 else -ONE, unknown)
+    joined = c.raw_term(product, like)
+    c.joined[joined] = product
     known[joined] = ONE
     return Term(magnitude(term.coefficient), known, term.exponent)
 

@@ -17,6 +17,7 @@ from jax.scipy import special
 from stablegrad.engines.jax import _compat, compositions
 from stablegrad.graph.node import Handle, Node
 from stablegrad.numerics import jax as numerics
+from stablegrad.numerics.jax.products import log_of_ratio, power_times_log
 
 
 def _late(name: str) -> Callable[..., Any]:
@@ -88,7 +89,7 @@ def _asked(node: Node, where: Any, *positions: Any) -> Any:
 
 _NUMERICS = (
     "softplus log_sigmoid sigmoid log1mexp log_expm1 logdiffexp exprel log1prel log_cosh "
-    "mul_exp times_log cosm1 log_erfc"
+    "mul_exp times_log cosm1 log_erfc log_of_product log_of_quotient"
 )
 _STABLE = {
     "stable_logaddexp": _late("logaddexp"),
@@ -98,6 +99,7 @@ _STABLE = {
     "stable_acosh": _late("acosh"),
     "stable_atanh": _late("atanh"),
     "stable_xlogy": _late("xlogy"),
+    "stable_xlog1py": _late("xlog1py"),
 }
 _LAX_UNARY = (
     "neg exp exp2 log log1p expm1 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt rsqrt cbrt logistic "
@@ -139,6 +141,8 @@ EMIT: dict[str, Callable[..., Any]] = {
     "cast": lambda node, x: lax.convert_element_type(x, node.dtype),
     "arrange": _arrange,
     "asked": _asked,
+    "log_of_ratio": lambda node, *operands: log_of_ratio(*node.params)(*operands),
+    "power_times_log": lambda node, x: power_times_log(*node.params)(x),
     "reshape": lambda node, x: lax.reshape(x, node.shape),
     "stop_gradient": lambda node, x: lax.stop_gradient(x),
     "reduce_sum": lambda node, x: lax.reduce_sum(x, node.params[0]),

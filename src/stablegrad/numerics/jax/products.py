@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -222,9 +223,49 @@ def log_of_quotient(x: jax.Array, y: jax.Array) -> jax.Array:
 @derivative_of(log_of_quotient)
 def _log_of_quotient_rule(primals, tangents):
     x, y = primals
+    both = select((x == 0) & (y == 0), jnp.nan, x)  # 0 / 0 shows in the slope too
     return log_of_quotient(x, y), combined(
-        x, (tangents[0], lambda dx: divide(dx, x)), (tangents[1], lambda dy: -divide(dy, y))
+        x, (tangents[0], lambda dx: divide(dx, both)), (tangents[1], lambda dy: -divide(dy, y))
     )
+
+
+def log_of_ratio(above: int, below: int) -> Callable[..., jax.Array]:
+    """The function log(product of `above` arguments / product of `below` further ones), whatever leaves the range.
+
+    Mantissas and exponents are multiplied apart, so that the logarithm is taken of the ratio itself where that is in
+    range.
+
+    >>> print(f"{log_of_ratio(1, 2)(1e30, 1e30, 1e30):.4f} {log_of_ratio(3, 0)(-1e30, 1e30, -1e30):.4f}")
+    -69.0776 207.2327
+    """
+    return _log_of_ratio(above, below)
+
+
+@functools.cache
+def _log_of_ratio(above: int, below: int) -> Callable[..., jax.Array]:
+    def log_of_ratio(*operands: jax.Array) -> jax.Array:
+        mantissa, exponent = jnp.frexp(operands[0]) if above else (lax.full_like(operands[0], 1), 0)
+        for k, operand in enumerate(operands):
+            m, e = jnp.frexp(operand)
+            if k >= above:
+                mantissa, exponent = mantissa / m, exponent - e
+            elif k:
+                mantissa, exponent = mantissa * m, exponent + e
+        near = jnp.clip(exponent, -64, 64)
+        far = lax.convert_element_type(exponent - near, mantissa.dtype)
+        return lax.log(jnp.ldexp(mantissa, near)) + far * math.log(2.0)
+
+    function = elementwise(log_of_ratio)
+
+    @derivative_of(function)
+    def rule(primals, tangents):
+        def part(k: int) -> tuple[Any, Callable[[Any], jax.Array]]:
+            sign = 1 if k < above else -1
+            return tangents[k], lambda dx: sign * divide(dx, primals[k])
+
+        return function(*primals), combined(primals[0], *(part(k) for k in range(above + below)))
+
+    return function
 
 
 def _step(x: jax.Array) -> int:
