@@ -3,6 +3,8 @@ be 0. Arguments are taken to be finite here: this fact decides where guards are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from stablegrad.graph.node import Node, is_float, moved_inputs
@@ -25,11 +27,10 @@ CONSTANT_SIZE = 1 << 20
 
 
 class Infinities:
-    def __init__(self, lower_bound) -> None:  # type: ignore[no-untyped-def]
-        self._lower_bound = lower_bound
+    def __init__(self) -> None:
         self._known: dict[Node, bool] = {}
 
-    def __call__(self, node: Node) -> bool:
+    def __call__(self, node: Node, interval: Callable[[Node], tuple[float, float]]) -> bool:
         stack = [node]
         while stack:
             top = stack[-1]
@@ -42,7 +43,7 @@ class Infinities:
                 stack.extend(waiting)
                 continue
             stack.pop()
-            self._known[top] = self._own(top) or any(self._known[i] for i in inputs)
+            self._known[top] = self._own(top, interval) or any(self._known[i] for i in inputs)
         return self._known[node]
 
     def _sources(self, node: Node) -> tuple[Node, ...]:
@@ -52,10 +53,10 @@ class Infinities:
             return node.inputs
         return tuple(node.inputs[k] for k in moved_inputs(node))
 
-    def _own(self, node: Node) -> bool:
+    def _own(self, node: Node, interval: Callable[[Node], tuple[float, float]]) -> bool:
         name = node.op.name
         if name == "log":
-            return self._lower_bound(node.inputs[0]) <= 0
+            return interval(node.inputs[0])[0] <= 0
         if name in ("literal", "constant"):
             value = node.value
             if value is None or not is_float(node.dtype) or getattr(value, "size", 0) > CONSTANT_SIZE:

@@ -27,7 +27,7 @@ class Facts:
     def __init__(self) -> None:
         self._known: dict[Node, Interval] = {}
         self.reach = Reach()
-        self.may_be_infinite = Infinities(lambda node: self.interval(node)[0])
+        self._infinities = Infinities()
 
     def interval(self, node: Node) -> Interval:
         """Bounds of `node`. Walks without recursion, so that deep programs are no trouble."""
@@ -48,6 +48,9 @@ class Facts:
             stack.pop()
             known[top] = self._bound(top)
         return known[node]
+
+    def may_be_infinite(self, node: Node) -> bool:
+        return self._infinities(node, self.interval)
 
     def nonnegative(self, node: Node) -> bool:
         return self.interval(node)[0] >= 0

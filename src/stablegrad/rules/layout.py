@@ -83,11 +83,13 @@ def _moved_term(c: Companions, node: Node, term: Term) -> Term:
 def inside_one_move(c: Companions, terms: list[Term]) -> tuple[Node, list[Term]] | None:
     """(a moved node, the terms before the move) where all terms are moved by one and the same operation."""
     nodes = {n for t in terms for n in (*t.factors, *t.exponent.parts)}
+    if not all(n.op.name in ("move", "reshape") for n in nodes):
+        return None
     keys = {(n.op.name, n.params, n.shape, n.inputs[1:], n.inputs[0].shape if n.inputs else ()) for n in nodes}
     if len(keys) != 1:
         return None
     model = next(iter(nodes))
-    if model.op.name not in ("move", "reshape") or moved_inputs(model) != (0,):
+    if moved_inputs(model) != (0,):
         return None
     if any(n in c.reductions for n in nodes):
         return None

@@ -99,11 +99,12 @@ def write_linear(c: Companions, linear: Linear, like: Node) -> Node:
     logs = [p for p in linear.parts if p.op.name == "log"]
     rest = Linear({p: k for p, k in linear.parts.items() if p.op.name != "log"}, linear.constant, linear.logs)
     # Sums along axes first: they absorb whole parts (x - logsumexp(x)); then the others, which choose a base.
-    logs.sort(key=lambda p: (_kind(c, p.inputs[0]), not log_of_sum.is_difference(c, p.inputs[0]), p.order))
+    logs.sort(key=lambda p: (*_rank(c, p.inputs[0]), p.order))
     while logs:
         part = logs.pop(0)
         rest, piece, times, absorbed = _write_one_log(c, part, linear.parts[part], rest, logs, linear, like)
-        logs = [p for p in logs if p not in absorbed]
+        if absorbed:
+            logs = [p for p in logs if p not in absorbed]
         pieces.append(c.build.scale(piece, times))
     return _written_sum(c, rest, pieces, like)
 
@@ -136,6 +137,11 @@ def _write_masked(c: Companions, linear: Linear, masked: dict[Node, Rational], l
         if outside(c, list(masked), node):
             out = finite_where_raised(c, out, node, 1 if part is not node else times)
     return out
+
+
+@once
+def _rank(c: Companions, node: Node) -> tuple[int, bool]:
+    return _kind(c, node), not log_of_sum.is_difference(c, node)
 
 
 def _kind(c: Companions, node: Node) -> int:

@@ -129,8 +129,10 @@ def _write_masked(c: Companions, term: Term, masks: list[Node], like: Node) -> N
 
 def _distributed(c: Companions, term: Term) -> list[Term] | None:
     """(1 + e^x) e^-x multiplied out: a sum of exponentials is not computed where an exponent beside it cancels it."""
+    if not term.exponent.parts or not any(p == 1 and c.terms_of(n) is not None for n, p in term.factors.items()):
+        return None
     sums = [n for n in term.factors if is_sum_of_exponentials(c, n)]
-    if len(sums) != 1 or term.factors[sums[0]] != 1 or c.terms_of(sums[0]) is None or not term.exponent.parts:
+    if len(sums) != 1 or term.factors[sums[0]] != 1 or c.terms_of(sums[0]) is None:
         return None
     out = expand(c, term)
     return out if out is not None and len(out) > 1 else None

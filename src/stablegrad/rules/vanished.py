@@ -52,12 +52,13 @@ def parts_of(terms: Iterable[Term]) -> dict[Node, Rational]:
 
 
 def _vanished(c: Companions, before: Iterable[Term], after: Iterable[Term]) -> list[Node]:
+    after = list(after)
+    left = {n for t in after for n in (*t.factors, *t.exponent.parts)}
+    gone = [p for p in parts_of(before) if p not in left and c.terms_of(p) is None and not is_mask(p)]
+    if not gone:
+        return gone
     left = _opened(c, after)
-    return [
-        part
-        for part in sorted(parts_of(before), key=lambda n: n.order)
-        if c.terms_of(part) is None and not is_mask(part) and not _made_of(part, left)
-    ]
+    return [part for part in sorted(gone, key=lambda n: n.order) if not _made_of(part, left)]
 
 
 def _opened(c: Companions, terms: Iterable[Term]) -> set[Node]:

@@ -84,6 +84,14 @@ class Capture:
         self._read(self.top, None)
         self.graph.outputs = [self.top.node(self.graph, v) for v in closed.jaxpr.outvars]
 
+    def release(self) -> None:
+        """Part frames and nodes, which hold each other: then all of it goes at once, and no collector looks for it."""
+        waiting = [self.top]
+        while waiting:
+            frame = waiting.pop()
+            waiting.extend(frame.children.values())
+            frame.nodes, frame.children, frame.parent = {}, {}, None
+
     # -- nodes ---------------------------------------------------------------------------------------------------
 
     def _fresh(self, op: str, inputs: tuple[Node, ...], var: jex.Var, params: tuple = ()) -> Node:

@@ -86,12 +86,15 @@ def _rewritten(
             changed_bodies[key] = rewritten_bodies(equation, lambda body: _rewritten(body, rewriter, on_capture))
         return changed_bodies[key]
 
-    if not replaced and not any(bodies(e) is not None for e in capture.loops):
-        return closed
-    return emit(capture, replaced, bodies)
+    changed = bool(replaced) or any(bodies(e) is not None for e in capture.loops)
+    rewritten = emit(capture, replaced, bodies) if changed else closed
+    if on_capture is None:
+        capture.release()
+    return rewritten
 
 
 def run(closed: jex.ClosedJaxpr, arguments: list[Any]) -> list[Any]:
     """Evaluate equation by equation, under whatever transformation is active."""
-    staged = _compat.staged(closed, arguments)
+    with _no_collection():
+        staged = _compat.staged(closed, arguments)
     return jex.jaxpr_as_fun(closed)(*arguments) if staged is None else staged
