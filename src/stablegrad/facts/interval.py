@@ -41,13 +41,22 @@ class Facts:
             if top in known:
                 stack.pop()
                 continue
-            waiting = [i for i in top.inputs if i not in known]
+            # Inputs whose bounds say nothing about the node are not looked at.
+            waiting = [i for i in top.inputs if i not in known] if top.op.name in READING else None
             if waiting:
                 stack.extend(waiting)
                 continue
             stack.pop()
             known[top] = self._bound(top)
         return known[node]
+
+    def within(self, node: Node, limit: float) -> bool:
+        """-limit <= node <= limit. An operand without bounds answers for a sum: the others are not looked at."""
+        if node not in self._known and node.op.name in ("add", "sub") and is_float(node.dtype):
+            if not all(map(math.isfinite, self.interval(node.inputs[1]))):
+                return False
+        low, high = self.interval(node)
+        return -limit <= low and high <= limit
 
     def may_be_infinite(self, node: Node) -> bool:
         return self._infinities(node, self.interval)
@@ -61,11 +70,9 @@ class Facts:
     def _bound(self, node: Node) -> Interval:
         rule = BOUNDS.get(node.op.name)
         if rule is None:
-            if _kind(node) in ("b", "u"):
-                return (0.0, math.inf)
-            return EVERYTHING
+            return (0.0, math.inf) if _kind(node) in ("b", "u") else EVERYTHING
         known = self._known
-        bound = rule(node, [known[i] for i in node.inputs])
+        bound = rule(node, [known[i] for i in node.inputs] if node.op.name in READING else [])
         low, high = bound
         if not low <= high or (_kind(node) in ("i", "u") and _wraps(node, low, high)):
             return EVERYTHING
@@ -290,7 +297,23 @@ def _where(which: Node, x: Node, holds: bool, bound: Interval) -> Interval:
     return (low, min(high, float(number))) if below else (max(low, float(number)), high)
 
 
+# Bounds whatever the input.
+FIXED: dict[str, Interval] = {
+    "rsqrt": (0.0, math.inf),
+    "sin": (-1.0, 1.0),
+    "cos": (-1.0, 1.0),
+    "acos": (0.0, math.pi),
+    "acosh": (0.0, math.inf),
+    "cosh": (1.0, math.inf),
+    "erf": (-1.0, 1.0),
+    "erfc": (0.0, 2.0),
+    "sign": (-1.0, 1.0),
+    "softmax": (0.0, 1.0),
+    "sigmoid": (0.0, 1.0),
+}
+
 BOUNDS: dict[str, Callable[[Node, list[Interval]], Interval]] = {
+    **{name: _always(*bounds) for name, bounds in FIXED.items()},
     "literal": _value,
     "constant": _value,
     "iota": lambda node, bounds: (0.0, float(max(node.shape, default=1))),
@@ -301,19 +324,10 @@ BOUNDS: dict[str, Callable[[Node, list[Interval]], Interval]] = {
     "log1p": _monotone(lambda x: math.log1p(x) if x > -1 else -math.inf),
     "expm1": _monotone(lambda x: math.expm1(x) if x < 700 else _exp(x)),
     "sqrt": _monotone(lambda x: math.sqrt(max(x, 0.0))),
-    "rsqrt": _always(0.0, math.inf),
     "tanh": _monotone(math.tanh),
     "logistic": _monotone(_logistic),
     "softplus": _monotone(_softplus),
-    "sin": _always(-1.0, 1.0),
-    "cos": _always(-1.0, 1.0),
-    "acos": _always(0.0, math.pi),
-    "acosh": _always(0.0, math.inf),
-    "cosh": _always(1.0, math.inf),
-    "erf": _always(-1.0, 1.0),
-    "erfc": _always(0.0, 2.0),
     "abs": _abs,
-    "sign": _always(-1.0, 1.0),
     "square": lambda node, bounds: _even_power(2, bounds[0]),
     "integer_pow": _integer_pow,
     "pow": lambda node, bounds: (0.0, math.inf) if bounds[0][0] >= 0 else EVERYTHING,
@@ -341,6 +355,5 @@ BOUNDS: dict[str, Callable[[Node, list[Interval]], Interval]] = {
     "move": _move,
     "stop_gradient": _moved,
     "nonnegative": lambda node, bounds: (max(bounds[0][0], 0.0), max(bounds[0][1], 0.0)),
-    "softmax": _always(0.0, 1.0),
-    "sigmoid": _always(0.0, 1.0),
 }
+READING = frozenset(BOUNDS) - frozenset(FIXED)  # their bounds depend on those of the inputs

@@ -20,8 +20,8 @@ Found = tuple[Node, dict[Node, Rational], Linear, Rational]
 def softmax(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
     """exp(r) / sum(exp(r)) along the same axes; with the sum of the others above, 1 - softmax."""
     for node, power in factors.items():
-        core = under_moves(c, node)
-        if power >= 0 or power.denominator != 1 or core is None or c.reductions[core][0].factors:
+        core = under_moves(c, node) if power < 0 and power.denominator == 1 else None
+        if core is None or c.reductions[core][0].factors:
             continue
         under, axes = c.reductions[core]
         remaining = {n: p for n, p in factors.items() if n is not node}

@@ -34,8 +34,12 @@ def together(
     and the nodes with their coefficients."""
     groups: dict[Rational, list[Node]] = {}
     for part, times in linear.parts.items():
-        if part.op.name == "log" and c.facts.nonnegative(part.inputs[0]) and plain(part):
+        if part.op.name != "log" or c.terms_of(part.inputs[0]) is not None:
+            continue
+        if c.facts.nonnegative(part.inputs[0]) and plain(part):
             groups.setdefault(magnitude(times), []).append(part)
+    if all(len(parts) < 2 for parts in groups.values()):
+        return linear, []
     pieces: list[tuple[Node, Rational]] = []
     taken: set[Node] = set()
     for times, parts in groups.items():

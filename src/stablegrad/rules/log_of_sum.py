@@ -289,6 +289,7 @@ def along_axes(
     partner = _normaliser(c, core, node, times, logs, whole)
     x = rest_node(c, r)
     if partner is not None:
+        c.written.add(under_moves(c, partner.inputs[0]))  # type: ignore[arg-type]
         x = c.build.keep("log_softmax", x, axes)
     if under.factors:
         weights = write_term(c, Term(factors=under.factors), x)

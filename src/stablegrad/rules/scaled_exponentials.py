@@ -24,16 +24,19 @@ LOG_2 = Fraction("0.69314718055994530941723212145817656807550013436025525412068"
 
 
 def as_scaled(terms: list[Term], *guards: frozenset[Node]) -> Scaled:
-    return _companions.Scaled(tuple(terms), frozenset().union(*guards))
+    return _companions.Scaled(tuple(terms), frozenset().union(*guards) if any(guards) else frozenset())
 
 
 def exponential(c: Companions, exponent: Linear) -> Scaled:
     """exp of a formal sum: logarithms in it become factors."""
     exponent = with_composites(c, exponent)
+    found_of = {part: exponential_of(c, part) for part in exponent.parts}
+    if not any(found_of.values()):
+        return _companions.Scaled((Term(exponent=exponent),))
     term = Term(exponent=Linear(constant=exponent.constant, logs=exponent.logs))
     guards: frozenset[Node] = frozenset()
     for part, times in exponent.parts.items():
-        found = exponential_of(c, part)
+        found = found_of[part]
         if found is None:
             term = term.times(Term(exponent=Linear({part: times})))
             continue

@@ -151,8 +151,7 @@ def _assembled(c: Companions, coefficient: Rational, pieces: list[Node], exponen
     written = write_sum(c, exponent, like)
     if product is None:
         return build.scale(build.elementwise("exp", written), coefficient)
-    low, high = c.facts.interval(written)
-    if -LARGE <= low and high <= LARGE:
+    if c.facts.within(written, LARGE):
         return build.scale(build.mul(product, build.elementwise("exp", written)), coefficient)
     return build.scale(build.elementwise("mul_exp", product, written), coefficient)
 

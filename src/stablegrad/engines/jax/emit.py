@@ -106,18 +106,21 @@ class _Needs:
 
     def _node(self, node: Node, limit: int, waiting: list) -> None:
         """A node that a new one reads; `limit`: captured nodes after this place are written anew."""
-        while node in self.replaced:
-            self.rewritten.add(node)
-            node = self.replaced[node]
-        if self._seen.get(node, limit + 1) <= limit:
-            return
-        self._seen[node] = limit
-        if node.origin is not None and node.order <= limit:
-            frame, var = _through_results(node, self.opened)
-            self._open(frame)
-            waiting.append((frame, var))
-        else:
-            waiting.extend((i, limit) for i in node.inputs)
+        replaced, seen, nodes = self.replaced, self._seen, [node]
+        while nodes:
+            node = nodes.pop()
+            while node in replaced:
+                self.rewritten.add(node)
+                node = replaced[node]
+            if seen.get(node, limit + 1) <= limit:
+                continue
+            seen[node] = limit
+            if node.origin is not None and node.order <= limit:
+                frame, var = _through_results(node, self.opened)
+                self._open(frame)
+                waiting.append((frame, var))
+            else:
+                nodes.extend(node.inputs)
 
     def _open(self, frame: Frame) -> None:
         while frame.parent is not None:
