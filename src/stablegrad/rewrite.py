@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from stablegrad.facts import Facts
-from stablegrad.graph.node import Graph, Node
+from stablegrad.graph.node import Graph, Node, is_complex
 from stablegrad.graph.printing import expression
 from stablegrad.rules import RULES, Companions
 from stablegrad.rules.branches import Branches
@@ -137,6 +137,8 @@ BRANCH_REASON = "the branch that is not taken has an infinite slope; it is evalu
 
 
 def _ask(companions: Companions, node: Node, disabled: frozenset[str]) -> tuple[str, Node, str] | None:
+    if is_complex(node.dtype) or any(is_complex(i.dtype) for i in node.inputs):
+        return None  # the rules are about real numbers
     for name, rule in RULES.get(node.op.name, ()):
         if name in disabled:
             continue
@@ -152,13 +154,15 @@ def _ask(companions: Companions, node: Node, disabled: frozenset[str]) -> tuple[
 
 def _reaches(start: Node, goal: Node, replaced: dict[Node, Node]) -> bool:
     """True if emitting `start` would need `goal`: such a rewrite would be circular."""
+    # What replaces a captured node is made of what stood before it; a rule's own node may stand under all of those.
+    first = goal.order if goal.origin is not None else min((n.order for n in replaced), default=goal.order)
     seen: set[Node] = set()
     waiting = [start]
     while waiting:
         node = waiting.pop()
         if node is goal:
             return True
-        if node in seen or (node.origin is not None and node.order < goal.order and node not in replaced):
+        if node in seen or (node.origin is not None and node.order < first and node not in replaced):
             continue
         seen.add(node)
         waiting.append(replaced[node]) if node in replaced else waiting.extend(node.inputs)

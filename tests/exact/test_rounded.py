@@ -88,3 +88,13 @@ def test_a_ball_over_a_jump_is_not_decided(how):
     with ctx.workprec(100):
         assert round_scalar(how, arb(0, 1e-20)) is s.BEYOND
         assert round_scalar(how, arb(1.5)) == 1
+
+
+def test_a_ball_far_out_of_range():
+    """Its ends are not written as rationals of 10^13 digits; and it is undecided only where it must be."""
+    far = arb(2) ** (arb(2) ** 40)
+    around = arb(0, 1) * far  # from -far to far
+    value, certain = to_float(around, np.float32)
+    assert not certain and np.isfinite(value)
+    assert to_float(far, np.float32) == (np.inf, True)
+    assert to_float(1 / far, np.float32) == (0.0, True)

@@ -227,3 +227,19 @@ def test_users_of_the_hazard_outside_the_where_keep_it():
     guarded, free = stabilize(f)(jnp.array([0.0, -1.0, 2.0]))
     np.testing.assert_array_equal(guarded, jnp.where(jnp.array([0, 0, 1]), jnp.log(2.0), 0))
     np.testing.assert_array_equal(free, jnp.array([-INF, NAN, np.log(np.float32(2.0))]))
+
+
+@pytest.mark.parametrize("x", [0.7, 2.0, 0.2])
+def test_a_guard_of_the_user_s_before_a_difference(x):
+    """where(c, log(where(c, x - a, 1)), 0), also divided by what it guards, and a stabilized one stabilized again."""
+
+    def guarded(x):
+        return jnp.where(x > 0.7, jnp.log(jnp.where(x > 0.7, x - 0.7, 1.0)), 0.0)
+
+    def divided(x):
+        inside = jnp.where(x > 0.7, x - 0.7, 1.0)
+        return jnp.where(x > 0.7, jnp.log(inside) / inside, 0.0)
+
+    for f in (guarded, divided, stabilize(lambda x: jnp.where(x > 0.7, jnp.log(x - 0.7), 0.0))):
+        value, slope = jax.value_and_grad(stabilize(f))(jnp.float32(x))
+        np.testing.assert_allclose([value, slope], jax.value_and_grad(f)(jnp.float32(x)), rtol=1e-6)

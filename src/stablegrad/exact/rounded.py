@@ -125,8 +125,8 @@ def to_float(a: Scalar, dtype: Any) -> tuple[float, bool]:
         return 0.0, True
     if a.rel_accuracy_bits() >= form.digits + RELAXED_BITS:
         return _to_float(_middle(a), form), True
-    low, high = (_to_float(_clip(end, tiny), form) for end in (a.lower(), a.upper()))
-    return (low, True) if low == high else (_to_float(_middle(a), form), False)
+    low, middle, high = (_to_float(_clip(end, tiny, form), form) for end in (a.lower(), a.mid(), a.upper()))
+    return (low, True) if low == high else (middle, False)
 
 
 def _middle(a: arb) -> fmpq:
@@ -134,5 +134,11 @@ def _middle(a: arb) -> fmpq:
     return fmpq(mantissa) * fmpq(2) ** int(exponent)
 
 
-def _clip(end: arb, tiny: arb) -> fmpq:
-    return s.ZERO if abs(end) < tiny else _middle(end)
+def _clip(end: arb, tiny: arb, form: Format) -> fmpq:
+    """A point as a rational; far out of range, where that would be huge, another one that is out of range."""
+    if abs(end) < tiny:
+        return s.ZERO
+    far = fmpq(2) ** (form.top + 3)
+    if not end.is_finite() or abs(end) > arb(far):
+        return -far if end < 0 else far
+    return _middle(end)

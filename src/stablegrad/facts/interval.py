@@ -68,6 +68,8 @@ class Facts:
         return self.interval(node)[0] > 0
 
     def _bound(self, node: Node) -> Interval:
+        if any(_kind(n) == "c" for n in (node, *node.inputs)):
+            return EVERYTHING
         rule = BOUNDS.get(node.op.name)
         if rule is None:
             return (0.0, math.inf) if _kind(node) in ("b", "u") else EVERYTHING

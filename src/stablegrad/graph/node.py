@@ -72,6 +72,10 @@ class Node:
 
 
 @functools.cache
+def is_complex(dtype: object) -> bool:
+    return getattr(dtype, "kind", "") == "c"
+
+
 def is_float(dtype: Any) -> bool:
     """True for real floating dtypes, bfloat16 and the float8 family included; False for keys and other types."""
     try:

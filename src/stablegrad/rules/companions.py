@@ -14,7 +14,7 @@ from typing import Any
 
 from stablegrad.facts import Facts
 from stablegrad.graph.build import Builder
-from stablegrad.graph.node import Graph, Node, is_float, literal_number
+from stablegrad.graph.node import Graph, Node, is_complex, is_float, literal_number
 from stablegrad.graph.rational import Rational, magnitude
 from stablegrad.rules.forms import ONE, Linear, Term, collect
 
@@ -80,7 +80,7 @@ class Companions:
             answer = Linear(constant=number)
         else:
             answer = Linear({node: ONE})
-            rule = LINEAR_ANSWERS.get(node.op.name)
+            rule = LINEAR_ANSWERS.get(node.op.name) if not is_complex(node.dtype) else None
             if rule is not None and self._depth < MAX_DEPTH:
                 self._depth += 1
                 better = rule(self, node)
@@ -108,7 +108,7 @@ class Companions:
         if number is not None:
             answer = Scaled((Term(number),) if number else ())
         else:
-            rule = SCALED_ANSWERS.get(node.op.name)
+            rule = SCALED_ANSWERS.get(node.op.name) if not is_complex(node.dtype) else None
             if rule is not None and self._depth < MAX_DEPTH:
                 self._depth += 1
                 better = rule(self, node)

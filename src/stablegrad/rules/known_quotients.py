@@ -1,11 +1,11 @@
-"""Quotients of sums of exponentials that are a known function, with a derivative of its own: softmax, tanh, exprel ..."""
+"""Quotients of sums of exponentials that are a known function, with its own derivative: softmax, tanh, exprel ..."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node
-from stablegrad.graph.rational import Rational, magnitude, quotient
+from stablegrad.graph.rational import Rational, magnitude, quotient, rational
 from stablegrad.rules.forms import HALF, ONE, Linear
 from stablegrad.rules.layout import absorbed, others_beside, under_moves
 from stablegrad.rules.log_of_sum import rest_node, write_sum
@@ -100,15 +100,19 @@ def tanh(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: N
 
 
 def sigmoid_slope(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
-    """e^a e^b / (e^a + e^b)^2 = s(a - b) s(b - a), whose own derivative vanishes at a = b."""
+    """e^a e^b / (e^a + e^b)^2 = s(a - b) s(b - a), whose own derivative vanishes at a = b; its inverse is 4 cosh^2."""
     for node, power in factors.items():
-        terms = c.terms_of(node) if power == -2 else None
+        terms = c.terms_of(node) if power in (2, -2) else None
         if terms is None or len(terms) != 2 or any(t.factors or t.coefficient <= 0 for t in terms):
             continue
         logs = [t.exponent.with_log(t.coefficient) for t in terms]
-        rest = exponent.plus(logs[0], -ONE).plus(logs[1], -ONE)
+        rest = exponent.plus(logs[0], quotient(power, 2)).plus(logs[1], quotient(power, 2))
         if rest.parts:
             continue
+        if power == 2:
+            half = write_sum(c, logs[0].plus(logs[1], -ONE).scaled(HALF), like)
+            cosh = c.build.elementwise("cosh", half)
+            return c.build.mul(cosh, cosh), {n: p for n, p in factors.items() if n is not node}, rest, rational(4)
         written = c.build.elementwise("sigmoid_slope", write_sum(c, logs[0].plus(logs[1], -ONE), like))
         return written, {n: p for n, p in factors.items() if n is not node}, rest, ONE
     return None

@@ -60,7 +60,10 @@ def of_terms(
     if not any(t.exponent.parts or any(is_sum_of_exponentials(c, f) for f in t.factors) for t in terms):
         return rest, _log_of_plain(c, node, terms), times
     if any(t.factors for t in terms):
-        return rest, weighted_terms(c, node, terms), times
+        opened = tuple(as_exponent(c, t) for t in terms)  # (1 + e^x)^5 is exp(5 softplus(x))
+        if any(t.factors for t in opened) or len(opened) != 2:
+            return rest, weighted_terms(c, node, terms), times
+        terms = opened
     sizes = [rest.size_with(t.log, times) for t in terms]
     for k, term in enumerate(terms if _is_difference(terms) else ()):
         # log(e^z - 1) - log(e^z + 1) relative to e^z on both sides: log of tanh near 1 keeps its digits
@@ -215,9 +218,31 @@ def weighted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node:
     if all(t.coefficient > 0 and not t.factors for t in terms):
         return c.build.elementwise("log_sum_exp_terms", *(write_sum(c, t.log, node) for t in terms))
     operands: list[Node] = []
+    left = list(terms)
     for term in terms:
-        operands += mantissa_and_exponent(c, term, node)
+        if term not in left:
+            continue
+        left.remove(term)
+        opposite = next((t for t in left if _cancels(t, term)), None)
+        if opposite is None:
+            operands += mantissa_and_exponent(c, term, node)
+        else:
+            left.remove(opposite)
+            operands += _difference(c, term, opposite, node)
     return c.build.elementwise("log_sum_terms", *operands)
+
+
+def _cancels(one: Term, other: Term) -> bool:
+    """Equal and opposite where the exponents, or their difference, are near 0."""
+    return one.coefficient == -other.coefficient and not one.factors and not other.factors
+
+
+def _difference(c: Companions, one: Term, other: Term, like: Node) -> tuple[Node, Node]:
+    """(m, e) with m * exp(e) the sum of two terms that cancel where they are near each other."""
+    from stablegrad.rules.value import apart
+
+    mantissa, exponent, sign = apart(c, (one, other), ONE, Linear(), like)
+    return mantissa if sign > 0 else c.build.neg(mantissa), write_sum(c, exponent, like)
 
 
 def mantissa_and_exponent(c: Companions, term: Term, like: Node) -> tuple[Node, Node]:

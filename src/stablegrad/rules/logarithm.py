@@ -41,8 +41,9 @@ def log_of(c: Companions, node: Node) -> tuple[Linear, frozenset[Node]]:
 def log_of_term(c: Companions, term: Term, like: Node) -> Linear:
     if not term.coefficient:
         return Linear({log_node(c, c.build.full(0, like)): ONE})
-    term = joined_signs(c, term)
-    out = term.exponent
+    term, shares = _shares_of_one(c, term, like)
+    term = joined_signs(c, _differences_apart(c, term, like))
+    out = term.exponent.plus(shares)
     if term.coefficient < 0:  # every factor is known to be nonnegative: log of a negative number
         out = out.plus(Linear({log_node(c, c.build.full(-ONE, like)): ONE})).with_log(-term.coefficient)
     else:
@@ -54,6 +55,44 @@ def log_of_term(c: Companions, term: Term, like: Node) -> Linear:
             node = c.build.elementwise("nonnegative", node)  # the slope of a root of a negative number is NaN too
         out = out.plus(Linear({log_node(c, node): power}))
     return out
+
+
+def _shares_of_one(c: Companions, term: Term, like: Node) -> tuple[Term, Linear]:
+    """(T - 1) / T, T a product of factors, as 1 - 1/T: (the term without it, its logarithm)."""
+    out = Linear()
+    for node, power in term.factors.items():
+        terms = c.terms_of(node) or ()
+        if len(terms) != 2 or not any(t.factors for t in terms):
+            continue
+        whole, number = sorted(terms, key=lambda t: t.is_number())
+        if not number.is_number() or number.coefficient > 0 or whole.coefficient < 0:
+            continue
+        exponent = term.exponent.plus(Linear(whole.exponent.parts), power)
+        divided = all(term.factors.get(n) == -power * p and c.facts.nonnegative(n) for n, p in whole.factors.items())
+        if not divided or any(part in exponent.parts for part in whole.exponent.parts):
+            continue
+        rest = {n: p for n, p in term.factors.items() if n is not node and n not in whole.factors}
+        gap = log_of_term(c, whole, like).scaled(-ONE).with_log(magnitude(number.coefficient))
+        share = c.build.elementwise("log1mexp", write_linear(c, expanded(c, gap)[0], like))
+        term = Term(term.coefficient, rest, exponent.with_log(whole.coefficient, power))
+        return term, out.plus(Linear({share: power}))
+    return term, out
+
+
+def _differences_apart(c: Companions, term: Term, like: Node) -> Term:
+    """Several factors of unknown sign, whose product is one logarithm's argument: where one is e^a - e^b, every sum of
+    two exponentials as its mantissa. The larger exponentials join the exponent, where they cancel."""
+    from stablegrad.rules.value import is_pair, mantissa_of_pair
+
+    unknown = [n for n, p in term.factors.items() if not _is_even(p) and not c.facts.nonnegative(n)]
+    if len(unknown) < 2 or not any(is_pair(c, n) for n in unknown):
+        return term
+    exponent, factors = term.exponent, {n: p for n, p in term.factors.items() if not is_pair(c, n)}
+    for node, power in sorted(term.factors.items(), key=lambda item: item[0].order):
+        if node not in factors:
+            mantissa, exponent = mantissa_of_pair(c, node, power, exponent, like)
+            factors[mantissa] = factors.get(mantissa, 0) + power
+    return Term(term.coefficient, factors, exponent)
 
 
 def log_node(c: Companions, node: Node) -> Node:

@@ -111,6 +111,8 @@ def _select(c: Companions, node: Node) -> Node | None:
     if not any(gains(c, i) for i in cases):
         return None
     logs = [_log(c, i) for i in cases]
+    if all(literal_number(i) is not None or log is None or log.inputs == (i,) for i, log in zip(cases, logs)):
+        return None  # the plain logarithm of each: nothing gained, and a guard of the user's lost
     return c.graph.node("select", (which, *logs), node.params, node.shape, node.dtype)  # type: ignore[arg-type]
 
 

@@ -56,7 +56,11 @@ def write_difference(c: Companions, terms: list[Term], like: Node) -> Node | Non
             ratio = magnitude(quotient(other.coefficient, base.coefficient))
             z = write_sum(c, other.exponent.with_log(ratio), like)
             return c.build.scale(c.build.elementwise("stable_expm1", z), sign * magnitude(base.coefficient))
-    return None
+    gap = plus.log.plus(minus.log, -ONE)
+    if gap.size() > min(plus.log.size(), minus.log.size()):
+        return None
+    mantissa, exponent, sign = apart(c, (plus, minus), ONE, Linear(), like)
+    return _assembled(c, rational(sign), [mantissa], exponent, like)
 
 
 def write_term(c: Companions, term: Term, like: Node) -> Node:
@@ -96,14 +100,12 @@ def _written_term(c: Companions, term: Term, like: Node) -> Node:
             node, factors, exponent, number = found
             pieces.append(node)
             coefficient *= number
-    for node, power in sorted(factors.items(), key=lambda item: item[0].order):
-        terms = c.terms_of(node)
-        if terms is None or any(t.factors for t in terms):
-            continue
-        if len(terms) == 2:
-            exponent, number = _open_pair(c, node, terms, power, exponent, pieces, like)
-            coefficient *= number
-            del factors[node]
+    pairs = [(n, p) for n, p in sorted(factors.items(), key=lambda item: item[0].order) if is_pair(c, n)]
+    if pairs:
+        factors = {n: p for n, p in factors.items() if not is_pair(c, n)}
+        opened, exponent, number = _open_pairs(c, pairs, exponent, factors, like)
+        pieces += opened
+        coefficient *= number
     mantissa, exponent = open_factors(c, Term(ONE, factors, exponent), like)
     if mantissa is not None:
         pieces.append(mantissa)
@@ -134,6 +136,8 @@ def _distributed(c: Companions, term: Term) -> list[Term] | None:
     sums = [n for n in term.factors if is_sum_of_exponentials(c, n)]
     if len(sums) != 1 or term.factors[sums[0]] != 1 or c.terms_of(sums[0]) is None:
         return None
+    if len({t.coefficient > 0 for t in c.terms_of(sums[0]) or ()}) > 1:
+        return None  # a difference that is exact as it is
     out = expand(c, term)
     return out if out is not None and len(out) > 1 else None
 
@@ -231,10 +235,68 @@ def _shifted_reduction(c: Companions, core: Node) -> tuple[Node, Node]:
 def _shifted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> tuple[Node, Node]:
     from stablegrad.rules.log_of_sum import mantissa_and_exponent
 
+    if len(terms) == 2 and is_pair(c, node) and terms[0].coefficient * terms[1].coefficient < 0:
+        mantissa, exponent, sign = apart(c, terms, ONE, Linear(), node)
+        return mantissa if sign > 0 else c.build.neg(mantissa), write_sum(c, exponent, node)
     pairs = [mantissa_and_exponent(c, t, node) for t in terms]
     shift = c.build.elementwise("shift_terms", *(n for pair in pairs for n in pair))
     entries = [c.build.elementwise("mul_exp", m, c.build.elementwise("sub", e, shift)) for m, e in pairs]
     return c.build.total(entries), shift
+
+
+def is_pair(c: Companions, node: Node) -> bool:
+    """A sum of two terms, each a number times an exponential, or the magnitude of one."""
+    terms = c.terms_of(_signed(node))
+    return terms is not None and len(terms) == 2 and not any(t.factors for t in terms)
+
+
+def _signed(node: Node) -> Node:
+    return node.inputs[0] if node.op.name == "abs" else node
+
+
+def _open_pairs(
+    c: Companions, pairs: list[tuple[Node, Rational]], exponent: Linear, factors: dict[Node, Rational], like: Node
+) -> tuple[list[Node], Linear, Rational]:
+    """Powers of pairs as (pieces, exponent, number): each relative to the exponential that cancels best, where nothing
+    is left that brings back what a piece loses by overflow or underflow; otherwise all with mantissa and shift."""
+    pieces: list[Node] = []
+    left, coefficient = exponent, rational(1)
+    for node, power in pairs:
+        if node.op.name == "abs":
+            break
+        left, number = _open_pair(c, node, c.terms_of(node) or (), power, left, pieces, like)
+        coefficient *= number
+    else:
+        shares = left.parts or any(is_sum_of_exponentials(c, n) for n in factors)
+        unbounded = any(piece.op.name != "sigmoid" for piece in pieces)
+        if not shares and (len(pieces) < 2 or not unbounded):
+            return pieces, left, coefficient
+    pieces = []
+    for node, power in pairs:
+        mantissa, exponent = mantissa_of_pair(c, node, power, exponent, like)
+        pieces.append(_raised(c, mantissa, power))
+    return pieces, exponent, rational(1)
+
+
+def mantissa_of_pair(c: Companions, node: Node, power: Rational, exponent: Linear, like: Node) -> tuple[Node, Linear]:
+    """`node` without the larger of its two exponentials, and the exponent with that one, to `power`."""
+    mantissa, exponent, sign = apart(c, c.terms_of(_signed(node)) or (), power, exponent, like)
+    if node.op.name == "abs":
+        return c.build.elementwise("abs", mantissa), exponent
+    return mantissa if sign > 0 else c.build.neg(mantissa), exponent
+
+
+def apart(
+    c: Companions, terms: tuple[Term, ...], power: Rational, exponent: Linear, like: Node
+) -> tuple[Node, Linear, int]:
+    """(mantissa, the exponent with power * shift, sign) of t1 + t2, shifted by the larger of the two."""
+    base = lesser([len(exponent.plus(t.log, power).parts) for t in terms], terms)
+    z = difference_to(c, terms, base, like)
+    shift = terms[base].log.plus(Linear({c.build.elementwise("pair_shift", z): ONE}))
+    alike = (terms[0].coefficient > 0) == (terms[1].coefficient > 0)
+    sign = 1 if terms[1 - base].coefficient > 0 else -1
+    mantissa = c.build.elementwise("sum_of_pair" if alike else "difference_of_pair", z)
+    return mantissa, exponent.plus(shift, power), sign
 
 
 def _open_pair(
@@ -272,6 +334,8 @@ def _open_pair(
     inverse = known_quotients.exponential_minus_number(c, node) if power.denominator == 1 and -4 <= power < 0 else None
     if inverse is not None:
         z, number = inverse
+        if exponent.size_with(z, power) < exponent.size():  # e^z / (e^z - 1) = -1 / (e^-z - 1)
+            exponent, z, number = exponent.plus(z, power), z.scaled(-ONE), -number
         # 1 / (e^z - 1) with a derivative that neither overflows nor rounds to 0
         pieces.extend([c.build.elementwise("inverse_expm1", write_sum(c, z, like))] * int(-power))
         return exponent, integer_power(number, int(power))

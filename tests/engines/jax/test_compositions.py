@@ -144,3 +144,37 @@ def test_edges(name, x, value):
     function = getattr(compositions, name)
     np.testing.assert_array_equal(function(floats(x)), [value])
     assert np.isnan(function(floats(NAN)))[0]
+
+
+# -- pairs of exponentials -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "sign"), [("sum_of_pair", 1), ("difference_of_pair", -1)])
+def test_mantissa_and_shift_of_a_pair(name, sign):
+    """e^z + sign, and its slope e^z, also at the tie."""
+    z = floats(0, 1e-6, -1e-6, 1, -1, 20, -20, 60, -60)
+
+    def whole(z):
+        return getattr(compositions, name)(z) * jnp.exp(compositions.pair_shift(z))
+
+    wide = np.asarray(z, np.float64)
+    right = np.expm1(wide) if sign < 0 else np.exp(wide) + 1
+    np.testing.assert_allclose(whole(z), right, rtol=1e-5)
+    np.testing.assert_allclose(each(whole)(z), np.exp(wide), rtol=1e-5)
+
+
+def test_a_pair_at_the_ends():
+    ends = floats(INF, -INF, NAN)
+    np.testing.assert_array_equal(compositions.pair_shift(ends)[:2], [INF, 0])
+    np.testing.assert_array_equal(compositions.sum_of_pair(ends), [1, 1, NAN])
+    np.testing.assert_array_equal(compositions.difference_of_pair(ends), [1, -1, NAN])
+
+
+def test_the_logarithm_of_one_and_a_small_number():
+    one, zero = np.float32(1)[()], np.float32(0)[()]
+    m, e = floats(1e-10, -1e-10, 1e-10, 1, 0), floats(0.5, 0, 200, 200, 3)
+    value = compositions.log_sum_terms(m, e, one, zero)
+    np.testing.assert_allclose(value, np.log1p(np.float64(m) * np.exp(np.float64(e))), rtol=1e-6)
+    slope = jax.vmap(jax.grad(lambda m, e: compositions.log_sum_terms(m, e, one, zero)))(m[:4], e[:4])
+    small = np.exp(np.float64(e[:4]))
+    np.testing.assert_allclose(slope, small / (1 + np.float64(m[:4]) * small), rtol=1e-5)

@@ -85,8 +85,41 @@ def _larger(a: Any, b: Any) -> Any:
 def log_sum_terms(*pairs: Any) -> Any:
     """log of the sum of m * exp(e) over pairs m1, e1, m2, e2 ...: NaN if the sum is negative."""
     s = shift_terms(*pairs)
-    entries = [_entry(m, e, s) for m, e in zip(pairs[::2], pairs[1::2])]
-    return lax.add(lax.log(functools.reduce(lax.add, entries)), s)
+    each = list(zip(pairs[::2], pairs[1::2]))
+    whole = lax.add(lax.log(functools.reduce(lax.add, [_entry(m, e, s) for m, e in each])), s)
+    others = [pair for pair in each if not _is_one(*pair)]
+    if len(others) == len(each):
+        return whole
+    # Beside the number 1, what is small is not rounded away.
+    near = lax.lt(lax.abs(functools.reduce(lax.add, [numerics.mul_exp(m, e) for m, e in others])), _number(s, 2))
+    rest = [numerics.mul_exp(m, lax.select(near, _number(s, 0) + e, _number(s, 0))) for m, e in others]
+    return lax.select(near, numerics.log1p(functools.reduce(lax.add, rest)), whole)
+
+
+def _is_one(m: Any, e: Any) -> bool:
+    """The number 1 with exponent 0, known when this is traced."""
+    return all(not isinstance(n, jax.core.Tracer) and np.ndim(n) == 0 for n in (m, e)) and m == 1 and e == 0
+
+
+def pair_shift(z: Any) -> Any:
+    """max(z, 0), with the slope of a branch at 0: the larger exponent of 1 and e^z."""
+    return lax.select(lax.gt(z, _number(z, 0)), z, _number(z, 0))
+
+
+def sum_of_pair(z: Any) -> Any:
+    """(1 + e^z) / exp(pair_shift(z))"""
+    return lax.add(lax.exp(_downward(z)), _number(z, 1))
+
+
+def difference_of_pair(z: Any) -> Any:
+    """(e^z - 1) / exp(pair_shift(z))"""
+    less = numerics.expm1(_downward(z))
+    return lax.select(lax.gt(z, _number(z, 0)), lax.neg(less), less)
+
+
+def _downward(z: Any) -> Any:
+    """-|z|, by branches: at 0 the slopes of these functions add up to the right one."""
+    return lax.select(lax.gt(z, _number(z, 0)), lax.neg(z), z)
 
 
 def log_sum_exp_terms(*exponents: Any) -> Any:
@@ -98,17 +131,23 @@ def log_sum_exp_terms(*exponents: Any) -> Any:
 def log_softplus(x: Any) -> Any:
     """log(log(1 + e^x)): x plus a small number far left, where log(1 + e^x) underflows."""
     zero = _number(x, 0)
-    left = lax.min(x, zero)
+    left, right = _branches_at_0(x)
     small = lax.add(left, lax.log(numerics.log1prel(lax.exp(left))))
-    return lax.select(lax.lt(x, zero), small, lax.log(numerics.softplus(lax.max(x, zero))))
+    return lax.select(lax.lt(x, zero), small, lax.log(numerics.softplus(right)))
 
 
 def log1mexp_of_exp(x: Any) -> Any:
     """log(1 - exp(-e^x)), the log of the inverse complementary log-log: x plus a small number far left."""
     zero = _number(x, 0)
-    left = lax.min(x, zero)
+    left, right = _branches_at_0(x)
     small = lax.add(left, lax.log(numerics.exprel(lax.neg(lax.exp(left)))))
-    return lax.select(lax.lt(x, zero), small, numerics.log1mexp(lax.neg(lax.exp(lax.max(x, zero)))))
+    return lax.select(lax.lt(x, zero), small, numerics.log1mexp(lax.neg(lax.exp(right))))
+
+
+def _branches_at_0(x: Any) -> tuple[Any, Any]:
+    """x where it is negative, and where it is not, else 0. (The slope of a maximum is shared out at a tie.)"""
+    zero = _number(x, 0)
+    return lax.select(lax.lt(x, zero), x, zero), lax.select(lax.lt(x, zero), zero, x)
 
 
 @jax.custom_jvp

@@ -1,0 +1,84 @@
+"""Products, quotients and logarithms of e^a + e^b and e^a - e^b: plain programs that are right, and stay so.
+
+At the first point of each line the plain program is right; what is written for the hazards of other points must not be
+worse there: an overflow that meets an underflow, a difference that is exact as it stands, the tie of two exponents.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rules.harness import Program
+from stablegrad.exact.error import within_contract
+
+sigmoid = jax.nn.sigmoid
+
+# name: (program, points)
+PROGRAMS = {
+    "1 / (1 - e^-x)": (lambda x: 1 / (1 - jnp.exp(-x)), [(100.0,), (1.0,), (-3.0,)]),
+    "x / (1 - e^-x)": (lambda x: x / (1 - jnp.exp(-x)), [(100.0,), (1.0,), (-50.0,)]),
+    "e^x / (1 - e^-y)": (lambda x, y: jnp.exp(x) / (1 - jnp.exp(-y)), [(0.0, 100.0), (1.0, 2.0)]),
+    "1 / tanh(x)": (lambda x: 1 / jnp.tanh(x), [(50.0,), (-50.0,), (0.3,)]),
+    "x / tanh(x)": (lambda x: x / jnp.tanh(x), [(50.0,), (-50.0,), (0.3,)]),
+    "1 / tanh(x) - 1 / x": (lambda x: 1 / jnp.tanh(x) - 1 / x, [(50.0,), (3.0,)]),
+    "s(x) / tanh(y)": (lambda x, y: sigmoid(x) / jnp.tanh(y), [(1.0, 50.0), (-90.0, 3.0)]),
+    "1 / (1 + cosh(x) / tanh(y))": (lambda x, y: 1 / (1 + jnp.cosh(x) / jnp.tanh(y)), [(1.0, 50.0), (3.0, 2.0)]),
+    "1 / sinh(x)": (lambda x: 1 / jnp.sinh(x), [(1.0,), (50.0,), (-80.0,)]),
+    "x / sinh(x)": (lambda x: x / jnp.sinh(x), [(0.5,), (50.0,), (-50.0,)]),
+    "s(x) / s(y)": (lambda x, y: sigmoid(x) / sigmoid(y), [(1.0, 100.0), (-100.0, -100.0), (2.0, -3.0)]),
+    "tanh(x) / s(x)": (lambda x: jnp.tanh(x) / sigmoid(x), [(100.0,), (1.0,), (-3.0,)]),
+    "tanh(x) / silu(x)": (lambda x: jnp.tanh(x) / jax.nn.silu(x), [(100.0,), (2.0,)]),
+    "(3 - e^x) / s(y)": (lambda x, y: (3 - jnp.exp(x)) / sigmoid(y), [(50.0, 40.0), (1.0, 2.0), (1.0, -90.0)]),
+    "(3 - e^x) (1 + e^-y)": (lambda x, y: (3 - jnp.exp(x)) * (1 + jnp.exp(-y)), [(50.0, 40.0), (1.0, 2.0)]),
+    "sinh(x) / (1 + tanh(y))": (lambda x, y: jnp.sinh(x) / (1 + jnp.tanh(y)), [(-40.0, 5.0), (1.0, 1.0)]),
+    "sinh(x) / (1 + e^x)^2": (lambda x: jnp.sinh(x) / (1 + jnp.exp(x)) ** 2, [(-50.0,), (1.0,), (50.0,)]),
+    "(e^x + e^-x)^2 / silu(x)": (lambda x: (jnp.exp(x) + jnp.exp(-x)) ** 2 / jax.nn.silu(x), [(40.0,), (1.0,)]),
+    "expm1(x) e^y": (lambda x, y: jnp.expm1(x) * jnp.exp(y), [(1e-12, 1.0), (1e-3, 1.0), (2.0, -50.0)]),
+    "expm1(x) e^(-x x)": (lambda x: jnp.expm1(x) * jnp.exp(-x * x), [(1e-12,), (1.0,)]),
+    "(1 - e^-x) e^y": (lambda x, y: (1 - jnp.exp(-x)) * jnp.exp(y), [(1.0, 1.0), (1e-3, 17.0)]),
+    "sinh(x) e^-y": (lambda x, y: jnp.sinh(x) * jnp.exp(-y), [(1e-6, 1.0), (100.0, 90.0), (1.0, 1.0)]),
+    "1 / (1 - tanh(x)^2)": (lambda x: 1 / (1 - jnp.tanh(x) ** 2), [(1e-6,), (1.0,), (20.0,)]),
+    "sqrt(tanh(x)^2)": (lambda x: jnp.sqrt(jnp.tanh(x) ** 2), [(1e-6,), (1.0,)]),
+    "log1p(x e^y)": (lambda x, y: jnp.log1p(x * jnp.exp(y)), [(1e-10, 0.5), (1.0, 200.0), (0.5, 1.0)]),
+    "log1p(-x (1 - e^-y))": (lambda x, y: jnp.log1p(-x * (1 - jnp.exp(-y))), [(1e-10, 1.0), (0.3, 2.0)]),
+    "log1p(expm1(-x) y)": (lambda x, y: jnp.log1p(jnp.expm1(-x) * y), [(1e-10, 1.0), (0.3, 0.5)]),
+    "log1p(s(x) 2^y)": (lambda x, y: jnp.log1p(sigmoid(x) * jnp.exp2(y)), [(-17.0, 0.0), (1.0, 200.0)]),
+    "log(softplus(x))": (lambda x: jnp.log(jax.nn.softplus(x)), [(0.0,), (-200.0,), (3.0,)]),
+    "log(log(1 + e^x))": (lambda x: jnp.log(jnp.log(1 + jnp.exp(x))), [(0.0,), (-200.0,)]),
+    "log(sinh(x) + y)": (lambda x, y: jnp.log(jnp.sinh(x) + y), [(1e-12, 0.0), (1.0, 2.0), (200.0, 1.0)]),
+    "log(tanh(x) + tanh(y))": (lambda x, y: jnp.log(jnp.tanh(x) + jnp.tanh(y)), [(1e-12, 1e-12), (1.0, 2.0)]),
+    "log(expm1(x) + y)": (lambda x, y: jnp.log(jnp.expm1(x) + y), [(1e-12, 1e-12), (1.0, 2.0), (200.0, 1.0)]),
+    "log(tanh(x)^2 + e^y)": (lambda x, y: jnp.log(jnp.tanh(x) ** 2 + jnp.exp(y)), [(1e-4, -30.0), (1.0, 1.0)]),
+    "log(tanh(x)^2 + y)": (lambda x, y: jnp.log(jnp.tanh(x) ** 2 + y), [(1e-6, 1e-20), (1.0, 1.0)]),
+    "log(x / tanh(y))": (lambda x, y: jnp.log(x / jnp.tanh(y)), [(1e-12, 1e-12), (1.0, 2.0)]),
+    "log(tanh(x) (1 - e^-x))": (lambda x: jnp.log(jnp.tanh(x) * (1 - jnp.exp(-x))), [(1.0,), (40.0,), (-100.0,)]),
+}
+CASES = [pytest.param(f, at, id=f"{name} at {at}") for name, (f, points) in PROGRAMS.items() for at in points]
+
+
+@pytest.mark.parametrize(("f", "at"), CASES)
+def test_no_worse_than_plain(f, at):
+    """Each number within the contract, or no further off than twice the plain program's."""
+    program = Program(f, at)
+    plain = (f(*program.args), *jax.grad(f, program.wrt)(*program.args))
+    for answer in program.eager():
+        got = () if answer.value is None else (answer.value,)
+        got = (*got, *answer.gradient) if answer.gradient is not None else got
+        start = 0 if answer.value is not None else 1
+        for k, number in enumerate(got, start):
+            _assert_no_worse(program, k, float(number), float(plain[k]), answer.way)
+
+
+def _assert_no_worse(program, k, got, plain, way):
+    found = program.exact
+    exact, condition, sensitivity = (
+        (found.value, found.condition, found.sensitivity)
+        if k == 0
+        else (found.gradient[k - 1], found.gradient_condition[k - 1], found.gradient_sensitivity[k - 1])
+    )
+    if bool(within_contract(got, exact, condition, "float32", sensitivity=sensitivity)):
+        return
+    off, plain_off = abs(got - float(exact)), abs(plain - float(exact))
+    underflow = float(np.finfo(np.float32).tiny)
+    assert np.isnan(plain_off) or off <= 2 * plain_off + underflow, (way, k, got, plain, float(exact))
