@@ -95,20 +95,25 @@ def log_sum_exp_terms(*exponents: Any) -> Any:
     return numerics.logsumexp(stacked, axis=(0,))
 
 
+def _sides(x: Any) -> tuple[Any, Any, Any]:
+    """x or 0 where it is negative, where it is not, and which; no minimum, whose slope at 0 is 1/2."""
+    zero = _number(x, 0)
+    negative = lax.lt(x, zero)
+    return lax.select(negative, x, zero), lax.select(negative, zero, x), negative
+
+
 def log_softplus(x: Any) -> Any:
     """log(log(1 + e^x)): x plus a small number far left, where log(1 + e^x) underflows."""
-    zero = _number(x, 0)
-    left = lax.min(x, zero)
+    left, right, negative = _sides(x)
     small = lax.add(left, lax.log(numerics.log1prel(lax.exp(left))))
-    return lax.select(lax.lt(x, zero), small, lax.log(numerics.softplus(lax.max(x, zero))))
+    return lax.select(negative, small, lax.log(numerics.softplus(right)))
 
 
 def log1mexp_of_exp(x: Any) -> Any:
     """log(1 - exp(-e^x)), the log of the inverse complementary log-log: x plus a small number far left."""
-    zero = _number(x, 0)
-    left = lax.min(x, zero)
+    left, right, negative = _sides(x)
     small = lax.add(left, lax.log(numerics.exprel(lax.neg(lax.exp(left)))))
-    return lax.select(lax.lt(x, zero), small, numerics.log1mexp(lax.neg(lax.exp(lax.max(x, zero)))))
+    return lax.select(negative, small, numerics.log1mexp(lax.neg(lax.exp(right))))
 
 
 @jax.custom_jvp
