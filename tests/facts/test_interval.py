@@ -386,3 +386,15 @@ def test_a_program_of_any_depth():
     for _ in range(20_000):
         node = elementwise(graph, "sin", node)
     assert facts.interval(node) == (-1.0, 1.0)
+
+
+def test_within_limits_and_what_is_not_looked_at():
+    graph = Graph()
+    x = leaf(graph, 3)
+    bounded_sum = graph.node("add", (graph.node("tanh", (x,), (), (3,), FLOAT),) * 2, (), (3,), FLOAT)
+    unbounded = graph.node("sub", (bounded_sum, x), (), (3,), FLOAT)
+    facts = Facts()
+    assert not facts.within(unbounded, 60.0)
+    assert bounded_sum not in facts._known
+    assert facts.within(bounded_sum, 2.0) and not facts.within(bounded_sum, 1.0)
+    assert facts.interval(unbounded) == EVERYTHING

@@ -143,6 +143,8 @@ LOG1P_RELATIVE = Family(
     spellings={
         "log1p(x) / x": lambda x: jnp.log1p(x) / x,
         "log(1 + x) / x": lambda x: jnp.log(1 + x) / x,
+        "-log(1 + x) / (-x)": lambda x: -jnp.log(1 + x) / -x,
+        "2 log1p(x) / (3 x)": lambda x: 2 * jnp.log1p(x) / (3 * x),
     },
     exponent=False,
     thorough=True,

@@ -9,6 +9,7 @@ from jax.nn import log_sigmoid, log_softmax, logsumexp, sigmoid, softmax
 
 from rules.tables import HALVES, Case, Cases, Family, table
 from rules.unchanged import Domain, assert_left_alone
+from stablegrad import stabilize
 
 INF, NAN = float("inf"), float("nan")
 UNDOES = "exponential_of_logarithm"
@@ -260,3 +261,10 @@ LEFT_ALONE = {
 @pytest.mark.parametrize("name", LEFT_ALONE)
 def test_left_alone(name):
     assert_left_alone(LEFT_ALONE[name], jnp.ones((2, 4)), jnp.ones((2, 4)))
+
+
+def test_the_root_of_a_difference_that_is_zero():
+    """sqrt(1 - exp(x)) has the slope -inf at 0: what is under the root must not be -0."""
+    for wrap in (lambda g: g, jax.jit):
+        value, slope = wrap(jax.value_and_grad(stabilize(lambda x: jnp.sqrt(1 - jnp.exp(x)))))(0.0)
+        assert (value, slope) == (0.0, -INF)

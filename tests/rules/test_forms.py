@@ -61,6 +61,31 @@ def test_sums_of_terms(a, b):
     assert {(t.key, t.coefficient) for t in times_all(a, b)} == {(t.key, t.coefficient) for t in times_all(b, a)}
 
 
+@given(LINEARS, LINEARS, RATIONALS)
+def test_the_size_of_a_sum_that_is_not_made(a, b, times):
+    assert a.size_with(b, times) == a.plus(b, times).size()
+
+
+@given(LINEARS, st.lists(st.tuples(LINEARS, RATIONALS), max_size=4))
+def test_a_sum_in_one_pass(start, pairs):
+    right = start
+    for one, times in pairs:
+        right = right.plus(one, times)
+    assert Linear.total([(start, 1), *pairs]) == right
+    assert Linear.total(pairs, start.constant, start.logs).plus(Linear(start.parts)) == right
+
+
+@given(LINEARS, st.sampled_from(NODES), RATIONALS)
+def test_a_part_more(a, node, times):
+    assert a.plus_part(node, times) == a.plus(Linear({node: 1}), times)
+
+
+@given(TERMS, RATIONALS.filter(bool), RATIONALS.filter(bool))
+def test_multiples_of_a_term(a, k, m):
+    assert [a.scaled(n).coefficient for n in (k, m, k)] == [n * a.coefficient for n in (k, m, k)]
+    assert a.scaled(k).key == a.key
+
+
 def test_log_of_one_is_nothing():
     assert Linear().with_log(1) == Linear()
     assert Linear().with_log(2, 3).logs == {2: 3}

@@ -285,6 +285,37 @@ OF_THREE = Family(
     },
     exponent=False,
 )
+LOG_SOFTPLUS = Family(
+    LOG,
+    breaking=[-200.0, -95.0],
+    ordinary=[200.0, -20.0, -1.0, 0.0, 0.7, 20.0],
+    spellings={
+        "log(log(1 + exp(x)))": lambda x: jnp.log(jnp.log(1 + jnp.exp(x))),
+        "log(-log(sigmoid(-x)))": lambda x: jnp.log(-jnp.log(sigmoid(-x))),
+        "log(-log(1 - sigmoid(x)))": lambda x: jnp.log(-jnp.log(1 - sigmoid(x))),
+        "log(x + log(1 + exp(-x)))": lambda x: jnp.log(x + jnp.log(1 + jnp.exp(-x))),
+        "log(max(x, 0) + log(1 + exp(-|x|)))": lambda x: jnp.log(jnp.maximum(x, 0) + jnp.log(1 + jnp.exp(-jnp.abs(x)))),
+    },
+)
+LOG_SIGMOID_DIFFERENCE = Family(
+    LOG,
+    breaking=[(1000.0, 999.0), (-1000.0, -1001.0)],
+    ordinary=[(1.0, 0.0), (-30.0, -30.25), (2.0, -200.0), (0.5, 0.25)],
+    spellings={
+        "log(s(a) - s(b))": lambda a, b: jnp.log(sigmoid(a) - sigmoid(b)),
+        "log((1 - s(b)) - (1 - s(a)))": lambda a, b: jnp.log((1 - sigmoid(b)) - (1 - sigmoid(a))),
+        "log(1 / (1 + exp(-a)) - ...)": lambda a, b: jnp.log(1 / (1 + jnp.exp(-a)) - 1 / (1 + jnp.exp(-b))),
+    },
+)
+BERNOULLI = Family(
+    LOG,
+    breaking=[(-200.0, 1.0), (150.0, 0.0), (1000.0, 0.25)],
+    ordinary=[(0.0, 1.0), (-3.0, 0.5), (2.0, 0.0)],
+    spellings={
+        "log(p**y (1 - p)**(1 - y))": lambda x, y: jnp.log(sigmoid(x) ** y * (1 - sigmoid(x)) ** (1 - y)),
+        "log of it by exp": lambda x, y: jnp.log((p := jnp.exp(x) / (1 + jnp.exp(x))) ** y * (1 - p) ** (1 - y)),
+    },
+)
 SQUARES = Family(
     LOG,
     breaking=[1e-30, -1e30],
@@ -341,7 +372,7 @@ LOGADDEXP_OF_ZERO = Family(
 @table(
     SOFTPLUS, LOG_SIGMOID, LOG1MEXP, LOG_MINUS_EXPM1, LOG_EXPM1, LOGADDEXP, LOGDIFFEXP, LOG_COSH, LOG_TANH,
     LOG_SECH_SQUARED, POWERS, GAUSS, TAILS, WEIGHTED, MIXTURE, EXTREMES, ASINH, ACOSH, LOG_SINH, RATIOS,
-    PRODUCTS, OF_THREE, SQUARES, LOGIT,
+    PRODUCTS, OF_THREE, LOG_SOFTPLUS, LOG_SIGMOID_DIFFERENCE, BERNOULLI, SQUARES, LOGIT,
     LOG1P, LOGADDEXP_OF_LOGS, LOGADDEXP_OF_ZERO,
 )  # fmt: skip
 def test_spellings(cases, name, thorough):

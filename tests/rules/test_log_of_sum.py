@@ -10,6 +10,7 @@ from rules.harness import Program, check_rule, in_dtype
 from rules.tables import Case, Cases
 from rules.unchanged import Domain, assert_left_alone
 
+FAR_LEFT = np.array([[-20.0, -18.5, -25.0], [-200.0, -150.0, -180.0]])
 INF, NAN = float("inf"), float("nan")
 LOG = "log_of_companion"
 ROWS = np.array([[200.0, -3.0, 1.5, 0.5], [-100.0, 0.25, 100.0, 99.5], [20.0, -0.25, 0.5, -1.0], [1.0, 2.0, 3.0, 4.0]])
@@ -195,3 +196,19 @@ LEFT_ALONE = {
 @pytest.mark.parametrize("name", LEFT_ALONE)
 def test_left_alone(name):
     assert_left_alone(LEFT_ALONE[name], jnp.ones((2, 4)))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: jnp.log(1 + jnp.exp(x).sum(-1)),
+        lambda x: jnp.log1p(jnp.exp(x).sum(-1)),
+        lambda x: jnp.logaddexp(jnp.log(jnp.exp(x).sum(-1)), 0.0),
+    ],
+)
+def test_one_and_a_sum_that_is_far_left(f):
+    """log(1 + s) is s there, not 0."""
+    with in_dtype("float32"):
+        program = Program(f, [FAR_LEFT])
+        for answer in (*program.eager(), *program.jitted()):
+            program.assert_right(answer)

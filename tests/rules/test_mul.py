@@ -113,6 +113,17 @@ CANCELLING_EXPONENTIALS = Family(
         "3 exp(x) (exp(-x) / 4)": lambda x: 3 * jnp.exp(x) * (jnp.exp(-x) / 4),
     },
 )
+SIGMOID_SLOPES = Family(
+    "product_of_exponentials",
+    breaking=[1e-6, -3e-8],
+    ordinary=[-20.0, -1.0, 0.0, 0.7, 20.0, 200.0],
+    spellings={
+        "p (1 - p)": lambda x: sigmoid(x) * (1 - sigmoid(x)),
+        "(1 - p) p": lambda x: (1 - 1 / (1 + jnp.exp(-x))) * (1 / (1 + jnp.exp(-x))),
+        "p * sigmoid(-x)": lambda x: sigmoid(x) * sigmoid(-x),
+        "(1 - tanh(x)) (1 + tanh(x))": lambda x: (1 - jnp.tanh(x)) * (1 + jnp.tanh(x)),
+    },
+)
 CANCELS = Family(
     "product_that_cancels",
     breaking=[(3.0, 0.0), (1e20, 1e-30)],
@@ -141,7 +152,7 @@ ROOTS = Family(
 
 @table(
     ENTROPY, POWER_TIMES_LOG, TARGET_TIMES_LOG, RELATIVE_ENTROPY, BINARY, PRODUCT_OF_EXPONENTIALS,
-    CANCELLING_EXPONENTIALS, CANCELS, ROOTS,
+    CANCELLING_EXPONENTIALS, SIGMOID_SLOPES, CANCELS, ROOTS,
 )  # fmt: skip
 def test_spellings(cases, name, thorough):
     cases.check(name, thorough=thorough)
@@ -162,7 +173,12 @@ OVER_ROWS = {
         [0, 1],
     ),
     "t @ log(p)": (lambda p, t: t @ jnp.log(p[0]), [P, TARGETS[:3]], "contraction_with_logarithm", True),
-    "a sum of dot products": (lambda p, t: jnp.vdot(t, -jnp.log(p)), [P, TARGETS[:3]], "contraction_with_logarithm", True),
+    "a sum of dot products": (
+        lambda p, t: jnp.vdot(t, -jnp.log(p)),
+        [P, TARGETS[:3]],
+        "contraction_with_logarithm",
+        True,
+    ),
     "entropy of softmax": (
         lambda x: -jnp.sum(softmax(x) * jnp.log(softmax(x)), -1),
         [LOGITS],

@@ -276,6 +276,7 @@ def _probabilities() -> Iterator[OfRows]:
         plain=lambda softmax, x: -jnp.sum(softmax(x) * jnp.log(softmax(x)), axis=-1),
         xlogy=lambda softmax, x: -jnp.sum(special.xlogy(softmax(x), softmax(x)), axis=-1),
         library=lambda softmax, x: jnp.sum(special.entr(softmax(x)), axis=-1),
+        dot=lambda softmax, x: -jnp.einsum("...i,...i->...", softmax(x), jnp.log(softmax(x))),
         log_softmax=lambda softmax, x: -jnp.sum(softmax(x) * log_softmax(x), axis=-1),
         of_inverse=lambda softmax, x: jnp.sum(softmax(x) * jnp.log(1 / softmax(x)), axis=-1),
     )  # fmt: skip

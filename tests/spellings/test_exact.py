@@ -1,4 +1,4 @@
-"""The exact results of the generators are those of `stablegrad.truth`: written twice, once by formula, once by graph."""
+"""The exact results of the generators are those of `stablegrad.truth`: found twice, once by formula, once by graph."""
 
 import itertools
 

@@ -146,7 +146,7 @@ class Companions:
         if all(t.coefficient < 0 for t in terms):
             return self._one_factor(tuple(t.scaled(-ONE) for t in terms), like).scaled(-ONE)
         if len(terms) == 2:
-            number, other = sorted(terms, key=lambda t: not t.is_number())
+            number, other = terms if terms[0].is_number() else terms[::-1]
             if number.is_number() and not other.factors and other.exponent.parts:
                 first = min(other.exponent.parts, key=lambda n: n.order)
                 if other.exponent.parts[first] < 0:

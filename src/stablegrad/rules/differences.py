@@ -37,6 +37,32 @@ def simplified_sum(c: Companions, terms: list[Term], like: Node) -> list[Term]:
     return terms
 
 
+def over_both(c: Companions, terms: tuple[Term, ...], like: Node) -> Term | None:
+    """A difference of two quotients over the product of their denominators, where the numerators cancel to two terms:
+    1 / (1 + e^-a) - 1 / (1 + e^-b), a difference of sigmoids. For its logarithm: as a value the parts may overflow."""
+    if len(terms) != 2:
+        return None
+    below = []
+    for term in terms:
+        found = [n for n, p in term.factors.items() if p == -1 and c.terms_of(n) is not None]
+        if len(found) != 1 or any(c.terms_of(n) is not None for n, p in term.factors.items() if n is not found[0]):
+            return None
+        below += found
+    if below[0] is below[1]:
+        return None
+    numerator: list[Term] = []
+    for term in terms:
+        opened = expand(c, term.times(Term(factors=dict.fromkeys(below, ONE))))
+        if opened is None:
+            return None
+        numerator += opened
+    numerator = collect(numerator)
+    if len(numerator) != 2:
+        return None
+    single = c.from_terms(numerator, like)
+    return single.times(Term(factors=dict.fromkeys(below, -ONE)))
+
+
 def _mixed_signs(c: Companions, terms: list[Term]) -> bool:
     """Terms of both signs, or a factor that is itself a difference: 1 + (1 - e) / (1 + e)."""
     if len({t.coefficient > 0 for t in terms}) == 2:

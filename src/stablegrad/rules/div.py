@@ -45,8 +45,12 @@ def _one_exponential(c: Companions, node: Node) -> bool:
 @rule("div")
 def logarithm_over_its_argument(c: Companions, node: Node) -> Rewritten | None:
     """log(1 + k x) / x is k * log1prel(k x), 1 at 0 with its derivatives."""
-    argument = log_argument(c, node.inputs[0])
-    if argument is None or node.inputs[0].op.name == "logaddexp":
+    above = c.linear(node.inputs[0])
+    if len(above.parts) != 1 or above.constant or above.logs:
+        return None
+    ((logarithm, times),) = above.parts.items()
+    argument = log_argument(c, logarithm)
+    if argument is None or logarithm.op.name == "logaddexp":
         return None
     linear = c.linear(argument)
     below = node.inputs[1]
@@ -57,7 +61,8 @@ def logarithm_over_its_argument(c: Companions, node: Node) -> Rewritten | None:
         return None
     ((part, k),) = linear.parts.items()
     written = c.build.elementwise("log1prel", c.build.scale(part, k))
-    return Rewritten(c.build.scale(written, quotient(k, other.parts[part])), "0 / 0 at 0; the quotient has the limit 1")
+    factor = times * quotient(k, other.parts[part])
+    return Rewritten(c.build.scale(written, factor), "0 / 0 at 0; the quotient has the limit 1")
 
 
 def softmax_of_rewritten_sum(c: Companions, node: Node) -> Rewritten | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stablegrad.facts.reach import EXPONENTIAL, LOGARITHM
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions
-from stablegrad.rules.hazards import has_exponential, safely_positive, unbounded_exponential
+from stablegrad.rules.hazards import has_exponential, made_of_nonnegative, safely_positive, unbounded_exponential
 from stablegrad.rules.logarithm import log_of, write_linear
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.scaled_exponentials import exponential_of
@@ -44,7 +44,7 @@ def power_of_scaled(c: Companions, node: Node) -> Rewritten | None:
     base, power = node.inputs
     if c.trivial(base) or not has_exponential(c, base) or safely_positive(c, base):
         return None
-    if not c.facts.nonnegative(base) and not _positive_terms(c, base):
+    if not c.facts.nonnegative(base) and not made_of_nonnegative(c, base):
         return None
     linear, guards = log_of(c, base)
     logarithm = write_linear(c, linear, node)
@@ -54,10 +54,6 @@ def power_of_scaled(c: Companions, node: Node) -> Rewritten | None:
         return None
     written = c.build.elementwise("exp", exponent)
     return Rewritten(guarded(c, written, guards), "the base can underflow or round to 0; its logarithm is scaled")
-
-
-def _positive_terms(c: Companions, node: Node) -> bool:
-    return all(t.coefficient > 0 and all(c.facts.nonnegative(f) for f in t.factors) for t in c.scaled(node).terms)
 
 
 @rule("sqrt", "rsqrt", "integer_pow", "square")

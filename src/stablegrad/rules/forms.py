@@ -80,6 +80,8 @@ class Linear:
         parts: dict[Node, Rational] = {}
         numbers = NOTHING if logs is None else logs
         for one, times in sums:
+            if not times:
+                continue
             _merge(parts, one.parts, times)
             if one.constant:
                 constant += times * one.constant
@@ -94,11 +96,13 @@ class Linear:
         if total:
             parts[node] = total
         else:
-            del parts[node]
+            parts.pop(node, None)
         return Linear(parts, self.constant, self.logs)
 
     def size_with(self, other: Linear, times: Rational) -> int:
         """The size of self + times * other."""
+        if not times:
+            return self.size()
         parts = self.parts
         count = len(parts)
         for part, k in other.parts.items():
@@ -217,6 +221,9 @@ class Term:
 
 def collect(terms: Iterable[Term]) -> list[Term]:
     """Equal terms added up; those that vanish dropped."""
+    terms = list(terms)
+    if len(terms) == 1:
+        return terms if terms[0].coefficient else []
     totals: dict[tuple, Term] = {}
     for term in terms:
         found = totals.get(term.key)

@@ -47,6 +47,11 @@ def has_exponential(c: Companions, node: Node) -> bool:
     )
 
 
+def made_of_nonnegative(c: Companions, node: Node) -> bool:
+    """The companion of `node` shows that it is not negative."""
+    return all(t.coefficient > 0 and all(c.facts.nonnegative(f) for f in t.factors) for t in c.scaled(node).terms)
+
+
 def is_sum_of_exponentials(c: Companions, factor: Node) -> bool:
     """A factor that stands for a sum of exponentials, elementwise or along axes, also moved."""
     while factor.op.name in ("arrange", "reshape", "move") and factor not in c.reductions:

@@ -60,10 +60,13 @@ def of_terms(
     if not any(t.exponent.parts or any(is_sum_of_exponentials(c, f) for f in t.factors) for t in terms):
         return rest, _log_of_plain(c, node, terms), times
     if any(t.factors for t in terms):
-        opened = tuple(as_exponent(c, t) for t in terms)  # (1 + e^x)^5 is exp(5 softplus(x))
-        if any(t.factors for t in opened) or len(opened) != 2:
+        quotients = _over_both(c, node, terms)
+        if quotients is not None:
+            return rest, quotients, times
+        in_exponents = tuple(as_exponent(c, t) for t in terms)
+        if any(t.factors for t in in_exponents):
             return rest, weighted_terms(c, node, terms), times
-        terms = opened
+        terms = in_exponents  # log(1 + sum(exp x)) is softplus(logsumexp x)
     sizes = [rest.size_with(t.log, times) for t in terms]
     for k, term in enumerate(terms if _is_difference(terms) else ()):
         # log(e^z - 1) - log(e^z + 1) relative to e^z on both sides: log of tanh near 1 keeps its digits
@@ -80,6 +83,15 @@ def of_terms(
         )
         return rest.plus(base, times), weighted_terms(c, node, shifted), times
     return rest, weighted_terms(c, node, terms), times
+
+
+def _over_both(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node | None:
+    """log of a difference of two sigmoids."""
+    from stablegrad.rules.differences import over_both
+    from stablegrad.rules.logarithm import log_of_term, write_linear
+
+    term = over_both(c, terms, node)
+    return None if term is None else write_linear(c, log_of_term(c, term, node), node)
 
 
 def lesser(sizes: list[int], terms: tuple[Term, ...]) -> int:

@@ -208,14 +208,13 @@ def _write_one_log(
         beside = [(p.inputs[0], whole.parts[p]) for p in logs] if log_of_sum.is_difference(c, node) else []
         rest, piece, times = log_of_sum.of_terms(c, node, terms, times, rest, beside)
         return rest, piece, times, set()
-    product = log_of_product.of_joined(c, node)
-    if product is not None:
-        return rest, product, times, set()
     if node.op.name == "abs" and (scaled := shifted(c, node.inputs[0])) is not None:
         mantissa, shift = scaled
         piece = log_node(c, c.build.elementwise("abs", mantissa))
         return rest.plus(Linear({shift: ONE}), times), piece, times, set()
     other = structure.log_by_structure(c, node)
+    if other is None:
+        other = log_of_product.of_joined(c, node)
     return rest, (other if other is not None else part), times, set()
 
 

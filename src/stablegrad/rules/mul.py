@@ -9,6 +9,7 @@ from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.forms import ONE, Linear
 from stablegrad.rules.hazards import bounded, has_exponential
+from stablegrad.rules.known_quotients import sigmoid_slope
 from stablegrad.rules.logarithm import expanded, log_of, write_linear
 from stablegrad.rules.rule import Rewritten, rule
 from stablegrad.rules.structure import gains
@@ -145,7 +146,9 @@ def product_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
     """exp(a) * exp(-b): exponents added first, where a factor can overflow."""
     if not all(c.facts.reach(i) & EXPONENTIAL for i in node.inputs) and not c.facts.reach(node) & QUOTIENT:
         return None
-    if all(bounded(c, i) for i in node.inputs) or any(literal_number(i) is not None for i in node.inputs):
+    if all(bounded(c, i) for i in node.inputs):
+        return _slope_of_sigmoid(c, node)
+    if any(literal_number(i) is not None for i in node.inputs):
         return None
     if not any(has_exponential(c, i) and not bounded(c, i) for i in node.inputs) or c.trivial(node):
         return None
@@ -155,6 +158,18 @@ def product_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
     written = keep_divided(c, write_scaled(c, c.scaled(node), node), before, c.scaled(node).terms)
     return None if written is node else Rewritten(written, "a factor can overflow while the product is small; "
                                                   "exponents are added first")  # fmt: skip
+
+
+def _slope_of_sigmoid(c: Companions, node: Node) -> Rewritten | None:
+    """p * (1 - p) of a sigmoid p: in range, but the derivative of the product is a difference that cancels at 0."""
+    term, guards = c.single(node)
+    if guards or len(term.factors) != 1 or next(iter(term.factors.values())) != -2:
+        return None
+    found = sigmoid_slope(c, term.factors, term.exponent, node)
+    if found is None or found[1] or found[2].parts:
+        return None
+    written = write_scaled(c, c.scaled(node), node)
+    return Rewritten(written, "the slopes of the factors cancel near 0; as one function its derivative is right")
 
 
 def _meets(c: Companions, node: Node) -> bool:

@@ -27,7 +27,7 @@ def _neg(c: Companions, node: Node) -> Scaled:
 
 def _added(sign: Rational) -> Callable[[Companions, Node], Scaled | None]:
     def answer(c: Companions, node: Node) -> Scaled | None:
-        left, right = (c.scaled(i) for i in node.inputs)
+        left, right = c.scaled(node.inputs[0]), c.scaled(node.inputs[1])
         terms = [*left.terms, *(t.scaled(sign) for t in right.terms)]
         if not any(t.exponent or t.is_number() or len(t.factors) > 1 or not _plain(c, t) for t in terms):
             merged = collect(terms)
@@ -60,7 +60,7 @@ def _mul(c: Companions, node: Node) -> Scaled:
         if value is not None:
             inner = c.scaled(node.inputs[other])
             return as_scaled([t.scaled(value) for t in inner.terms] if value else [], inner.guards)
-    (left, g), (right, h) = (c.single(i) for i in node.inputs)
+    (left, g), (right, h) = c.single(node.inputs[0]), c.single(node.inputs[1])
     return as_scaled([left.times(right)], g, h)
 
 
@@ -69,7 +69,7 @@ def _div(c: Companions, node: Node) -> Scaled | None:
     if value:
         inner = c.scaled(node.inputs[0])
         return as_scaled([t.scaled(quotient(1, value)) for t in inner.terms], inner.guards)
-    (above, g), (below, h) = (c.single(i) for i in node.inputs)
+    (above, g), (below, h) = c.single(node.inputs[0]), c.single(node.inputs[1])
     if not below.coefficient:
         return None
     inverse = power_of_term(c, below, -ONE)

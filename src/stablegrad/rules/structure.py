@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from stablegrad.facts.reach import LOGARITHM
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
 from stablegrad.rules.arguments import log_argument
+from stablegrad.rules.composites import with_composites
+from stablegrad.rules.hazards import made_of_nonnegative
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -31,7 +34,7 @@ def gains(c: Companions, node: Node) -> bool:
     if len(terms) == 1 and not terms[0].exponent and list(terms[0].factors.values()) == [1]:
         (factor,) = terms[0].factors  # a number times a value: log(2 x)
         if factor is not node and c.linear(node).parts.keys() == {factor}:
-            return gains(c, factor)
+            return gains(c, factor) or has_structure(c, node)
     return not c.trivial(node) or c.terms_of(node) is not None or has_structure(c, node)
 
 
@@ -135,7 +138,7 @@ def _cast(c: Companions, node: Node) -> Node | None:
 def _power(c: Companions, node: Node) -> Node | None:
     """log(p ** y) = y log(p)."""
     base, power = node.inputs
-    if not gains(c, base) or not c.facts.nonnegative(base):
+    if not gains(c, base) or not (c.facts.nonnegative(base) or made_of_nonnegative(c, base)):
         return None
     return c.build.elementwise("times_log", power, _log(c, base))  # type: ignore[arg-type]
 
@@ -153,19 +156,19 @@ def _erfc(c: Companions, node: Node) -> Node:
 
 
 def _log_of_log(c: Companions, node: Node) -> Node | None:
-    """log(log(1 + e^y)): the inner logarithm underflows far left."""
-    argument = log_argument(c, node)
-    assert argument is not None
-    terms = c.terms_of(argument) or c.scaled(argument).terms
-    if len(terms) != 2 or any(t.factors or t.coefficient <= 0 for t in terms):
+    """log(log(1 + e^y)): the inner logarithm underflows far left. Also log(-log(sigmoid(-y))) and other spellings."""
+    if not c.facts.reach(node) & LOGARITHM:
         return None
-    number = next((t for t in terms if t.is_number() and t.coefficient == 1), None)
-    other = next((t for t in terms if not t.is_number()), None)
-    if number is None or other is None:
-        return None
-    from stablegrad.rules.log_of_sum import write_sum
+    from stablegrad.rules.logarithm import expanded, write_linear
 
-    return c.build.elementwise("log_softplus", write_sum(c, other.exponent.with_log(other.coefficient), node))
+    linear = with_composites(c, c.linear(node))
+    if not any(log_argument(c, part) is not None for part in linear.parts):
+        return None
+    whole, guards = expanded(c, linear)
+    if guards:
+        return None
+    written = write_linear(c, whole, node)
+    return c.build.elementwise("log_softplus", written.inputs[0]) if written.op.name == "softplus" else None
 
 
 BY_STRUCTURE: dict[str, Callable[[Companions, Node], Node | None]] = {
@@ -190,4 +193,7 @@ BY_STRUCTURE: dict[str, Callable[[Companions, Node], Node | None]] = {
     "log": _log_of_log,
     "log1p": _log_of_log,
     "logaddexp": _log_of_log,
+    "neg": _log_of_log,
+    "add": _log_of_log,
+    "sub": _log_of_log,
 }

@@ -55,12 +55,21 @@ def write_difference(c: Companions, terms: list[Term], like: Node) -> Node | Non
         if base.is_number():
             ratio = magnitude(quotient(other.coefficient, base.coefficient))
             z = write_sum(c, other.exponent.with_log(ratio), like)
-            return c.build.scale(c.build.elementwise("stable_expm1", z), sign * magnitude(base.coefficient))
+            change = c.build.elementwise("stable_expm1", z)
+            if sign < 0:
+                scaled = c.build.scale(change, magnitude(base.coefficient))
+                return _less(c, scaled)
+            return c.build.scale(change, magnitude(base.coefficient))
     gap = plus.log.plus(minus.log, -ONE)
     if gap.size() > min(plus.log.size(), minus.log.size()):
         return None
     mantissa, exponent, sign = apart(c, (plus, minus), ONE, Linear(), like)
     return _assembled(c, rational(sign), [mantissa], exponent, like)
+
+
+def _less(c: Companions, node: Node) -> Node:
+    """0 - node: 0 where that is 0, for the root of -0 has a slope of the other sign."""
+    return c.build.elementwise("sub", c.build.number(0, node.dtype), node)
 
 
 def write_term(c: Companions, term: Term, like: Node) -> Node:
@@ -343,6 +352,6 @@ def _open_pair(
     base = min((0, 1), key=lambda k: (exponent.size_with(logs[k], power), not terms[k].is_number()))
     change = c.build.elementwise("stable_expm1", difference_to(c, terms, base, like))
     if base == plus:
-        change = c.build.neg(change)
+        change = _less(c, change)
     pieces.append(_raised(c, change, power))
     return exponent.plus(logs[base], power), ONE

@@ -128,26 +128,25 @@ def log_sum_exp_terms(*exponents: Any) -> Any:
     return numerics.logsumexp(stacked, axis=(0,))
 
 
+def _sides(x: Any) -> tuple[Any, Any, Any]:
+    """x or 0 where it is negative, where it is not, and which; no minimum, whose slope at 0 is 1/2."""
+    zero = _number(x, 0)
+    negative = lax.lt(x, zero)
+    return lax.select(negative, x, zero), lax.select(negative, zero, x), negative
+
+
 def log_softplus(x: Any) -> Any:
     """log(log(1 + e^x)): x plus a small number far left, where log(1 + e^x) underflows."""
-    zero = _number(x, 0)
-    left, right = _branches_at_0(x)
+    left, right, negative = _sides(x)
     small = lax.add(left, lax.log(numerics.log1prel(lax.exp(left))))
-    return lax.select(lax.lt(x, zero), small, lax.log(numerics.softplus(right)))
+    return lax.select(negative, small, lax.log(numerics.softplus(right)))
 
 
 def log1mexp_of_exp(x: Any) -> Any:
     """log(1 - exp(-e^x)), the log of the inverse complementary log-log: x plus a small number far left."""
-    zero = _number(x, 0)
-    left, right = _branches_at_0(x)
+    left, right, negative = _sides(x)
     small = lax.add(left, lax.log(numerics.exprel(lax.neg(lax.exp(left)))))
-    return lax.select(lax.lt(x, zero), small, numerics.log1mexp(lax.neg(lax.exp(right))))
-
-
-def _branches_at_0(x: Any) -> tuple[Any, Any]:
-    """x where it is negative, and where it is not, else 0. (The slope of a maximum is shared out at a tie.)"""
-    zero = _number(x, 0)
-    return lax.select(lax.lt(x, zero), x, zero), lax.select(lax.lt(x, zero), zero, x)
+    return lax.select(negative, small, numerics.log1mexp(lax.neg(lax.exp(right))))
 
 
 @jax.custom_jvp
