@@ -37,10 +37,6 @@ GAPS = (
         r"^(?!two_classes).*-softplus_of_logits-sum_inside_log$",
         "eager float32",
     ),
-    Gap(
-        "a product of two slopes that vanish together underflows; in float64 the smaller one has lost its digits",
-        r"^two_classes-softplus_of_logits-focal$",
-    ),
     # derivatives
     Gap(AT_0, r"^elementwise-(entropy\.|entropy_xlogy\.)"),
     Gap(AT_0, r"^elementwise-logistic_density\.symmetric-"),
