@@ -27,7 +27,11 @@ class Exact(Fraction):
             return _coprime(n + other * d, d)
         if not isinstance(other, Fraction):
             return Fraction.__add__(self, other)
-        return _reduced(n * other.denominator + other.numerator * d, d * other.denominator)
+        m, e = other.numerator, other.denominator
+        if not d & (d - 1) and not e & (e - 1):
+            longer = d.bit_length() - e.bit_length()
+            return _reduced(n + (m << longer), d) if longer >= 0 else _reduced((n << -longer) + m, e)
+        return _reduced(n * e + m * d, d * e)
 
     __radd__ = __add__
 
@@ -82,6 +86,9 @@ def _coprime(numerator: int, denominator: int) -> Rational:
 
 
 def _reduced(numerator: int, denominator: int) -> Rational:
+    if numerator and not denominator & (denominator - 1):  # a power of two: the number comes from floats
+        twos = min((numerator & -numerator).bit_length(), denominator.bit_length()) - 1
+        return _coprime(numerator >> twos, denominator >> twos)
     shared = math.gcd(numerator, denominator)
     return _coprime(numerator // shared, denominator // shared)
 

@@ -7,7 +7,7 @@ where nothing better is known. The answers per operation stand in `linear_answer
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
@@ -66,7 +66,7 @@ class Companions:
         self._single: dict[Node, tuple[Term, frozenset[Node]]] = {}
         self._sums: dict[frozenset, Node] = {}
         self._sum_nodes: dict[Node, tuple[Term, ...]] = {}
-        self._known_sums: dict[Node, deque[tuple[Linear, Node]]] = {}
+        self._known_sums: dict[Node, list[tuple[Linear, Node]]] = {}
         self._depth = 0
 
     # -- a node as a formal sum ------------------------------------------------------------------------------------
@@ -90,7 +90,10 @@ class Companions:
         self._linear[node] = answer
         if node.origin is not None and node not in answer.parts and not answer.constant and not answer.logs:
             for part in answer.parts:
-                self._known_sums.setdefault(part, deque(maxlen=MAX_KNOWN)).append((answer, node))
+                known = self._known_sums.setdefault(part, [])
+                known.append((answer, node))
+                if len(known) > MAX_KNOWN:
+                    del known[0]
         return answer
 
     def known_sums(self, part: Node) -> Iterable[tuple[Linear, Node]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -108,10 +109,8 @@ def absorbed(c: Companions, core: Node, node: Node, times: Rational, rest: Linea
     under, _ = c.reductions[core]
     r = under.exponent
     for part in rest.parts:
-        for place in (*_permuted(c, core, node, part), *_replayed(c, core, node, part)):
-            laid = Linear()
-            for own, k in r.parts.items():
-                laid = laid.plus(Linear({place(own): k}))
+        for place in itertools.chain(_permuted(c, core, node, part), _replayed(c, core, node, part)):
+            laid = Linear.total((Linear({place(own): 1}), k) for own, k in r.parts.items())
             if laid.parts and all(rest.parts.get(p) == -times * k for p, k in laid.parts.items()):
                 return rest.plus(laid, times), place
     return None
