@@ -50,7 +50,7 @@ def test_one_call(measurement: Measurement) -> None:
     assert lines[0] == "loss  losses.py:7, example 1 of 2"
     assert lines[1].split() == "plain stabilized exact bits of error: plain stabilized".split()
     assert lines[2].split() == ["value", "nan", "1.5", "1.5", "nan", "0.0"]
-    assert lines[3].split() == ["gradient", "by", "x", "at", "[0,", "2]", "1", "2", "1.10000002", "12.3", "-"]
+    assert lines[3].split() == ["gradient", "by", "x", "at", "[0,", "2]", "1", "2", "1.10000002", "12.3", "wrong", "-"]
     assert lines[4].split() == ["gradient", "by", "y", "inf", "-", "-", "-", "-"]
     assert [line.strip() for line in lines[5:]] == [
         "2 of 3 derivative entries checked",
@@ -79,5 +79,5 @@ def test_summary(measurement: Measurement) -> None:
     unknown = Measurement(measurement.call, [row("value", 1, 1, None)])
     failed = Measurement(measurement.call, measurement.rows, failed=True)
     text = summary([measurement, unknown, failed]).plain
-    assert text == "3 calls: plain wrong in 2, stabilized wrong in 1; 1 without an exact result"
+    assert text == "3 calls: plain wrong in 2, stabilized wrong in 1 (loss, example 1 of 2); 1 without an exact result"
     assert summary([measurement]).plain == "1 call: plain wrong in 1, stabilized wrong in 0"

@@ -45,17 +45,25 @@ def summary(measurements: Sequence[Measurement]) -> Text:
     text.append(str(plain), WRONG if plain else RIGHT)
     text.append(", stabilized wrong in ")
     text.append(str(stabilized), WRONG if stabilized else RIGHT)
+    if stabilized:
+        names = dict.fromkeys(_name(m) for m in measurements if m.stabilized_wrong)
+        text.append(f" ({', '.join(names)})")
     unknown = len(measurements) - len(known)
     if unknown:
         text.append(f"; {unknown} without an exact result")
     return text
 
 
+def _name(measurement: Measurement) -> str:
+    call = measurement.call
+    return f"{call.name}, {call.label}" if call.label else call.name
+
+
 def _table(rows: Sequence[Row]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("")
     for heading in ("plain", "stabilized", "exact", "bits of error: plain", "stabilized"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", overflow="fold")
     for row in rows:
         table.add_row(
             Text(row.label),
@@ -81,7 +89,8 @@ def _bits(bits: float | None, got: np.generic | None, wrong: bool) -> Text:
         return Text("-")
     if math.isinf(bits):
         return Text(_kind(got), WRONG)
-    return Text(f"{bits:.1f}", WRONG if wrong else RIGHT)
+    # In words too: a log has no colours, and how many bits are wrong depends on the condition number.
+    return Text(f"{bits:.1f} wrong", WRONG) if wrong else Text(f"{bits:.1f}", RIGHT)
 
 
 def _kind(got: np.generic | None) -> str:
