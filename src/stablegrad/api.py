@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, overload
 
 from stablegrad.graph.node import Graph, Node
-from stablegrad.graph.printing import expression
+from stablegrad.graph.printing import expression, without_leaves
 from stablegrad.report import Explanation, Rewrite, Untouched, source_line
 from stablegrad.rewrite import SECOND_WALK, Rewriting, rewrite
 from stablegrad.rules import RULES
@@ -144,15 +145,20 @@ class _rewriter:
 
 
 def _rewrites(rewritings: list[Rewriting]) -> tuple[Rewrite, ...]:
-    counted: Counter[Rewrite] = Counter()
+    """Each rewrite once, with how often it happened at its line: rounds of an unrolled loop differ only deep inside."""
+    counted: Counter[tuple[Any, ...]] = Counter()
+    first: dict[tuple[Any, ...], Rewrite] = {}
     for found in rewritings:
         for rule, node, replacement, reason in found.records:
             place = node.source
             file, line = (place.file, place.line) if place is not None else (None, None)
+            short = tuple(without_leaves(expression(n, depth=3)) for n in (node, replacement))
+            key = (rule, file, line, reason, *short)
             text = source_line(file, line)
-            counted[Rewrite(rule, file, line, text, expression(node), expression(replacement), reason)] += 1
-    ordered = sorted(counted.items(), key=lambda item: (item[0].file or "", item[0].line or 0))
-    return tuple(Rewrite(**{**r.__dict__, "count": n}) for r, n in ordered)
+            first.setdefault(key, Rewrite(rule, file, line, text, expression(node), expression(replacement), reason))
+            counted[key] += 1
+    ordered = sorted(first.items(), key=lambda item: (item[1].file or "", item[1].line or 0))
+    return tuple(dataclasses.replace(r, count=counted[key]) for key, r in ordered)
 
 
 def _untouched(opaque: list[tuple[str, Any, str]]) -> tuple[Untouched, ...]:
@@ -160,7 +166,7 @@ def _untouched(opaque: list[tuple[str, Any, str]]) -> tuple[Untouched, ...]:
     for operation, place, reason in opaque:
         file, line = (place.file, place.line) if place is not None else (None, None)
         counted[Untouched(operation, file, line, reason)] += 1
-    return tuple(Untouched(**{**u.__dict__, "count": n}) for u, n in counted.items())
+    return tuple(dataclasses.replace(u, count=n) for u, n in counted.items())
 
 
 __all__ = ["explain", "rule_names", "stabilize"]

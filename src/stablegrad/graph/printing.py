@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from stablegrad.graph.node import Node
 
 INFIX = {
@@ -44,3 +46,8 @@ def expression(node: Node, depth: int = 5) -> str:
     shown = name.replace("stable_", "stable ")
     axes = node.params[0] if node.params and isinstance(node.params[0], tuple) else None
     return f"{shown}({', '.join(inner)}{f', axis={axes}' if axes else ''})"
+
+
+def without_leaves(text: str) -> str:
+    """An expression with one sign for all that stands at its ends: inputs, constants, and what is too deep to show."""
+    return re.sub(r"\b(input|constant)\b|\.\.\.", "_", text)

@@ -19,7 +19,7 @@ from stablegrad.engines.jax.regions import BODIES
 from stablegrad.graph.arrange import arrange, reshape, transpose
 from stablegrad.graph.build import stop_gradient
 from stablegrad.graph.moves import moved
-from stablegrad.graph.node import Graph, Handle, Node, Source, is_float
+from stablegrad.graph.node import Graph, Handle, Node, Source, is_complex, is_float
 
 Place = Callable[[], Source | None]  # finding it takes longer than making the node, and few are asked for theirs
 
@@ -204,7 +204,7 @@ class Capture:
             reason = "it carries a derivative rule of its own"
         elif equation.primitive in (names.SCAN, names.WHILE, names.COND):
             return
-        elif any(is_float(_dtype(v)) for v in equation.outvars if isinstance(_dtype(v), np.dtype)):
+        elif any(is_float(t) or is_complex(t) for t in map(_dtype, equation.outvars) if isinstance(t, np.dtype)):
             reason = "no rule knows this operation"
         else:
             return
