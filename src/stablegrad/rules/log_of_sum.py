@@ -251,7 +251,7 @@ def _cancels(one: Term, other: Term) -> bool:
 
 def _difference(c: Companions, one: Term, other: Term, like: Node) -> tuple[Node, Node]:
     """(m, e) with m * exp(e) the sum of two terms that cancel where they are near each other."""
-    from stablegrad.rules.value import apart
+    from stablegrad.rules.pairs import apart
 
     mantissa, exponent, sign = apart(c, (one, other), ONE, Linear(), like)
     return mantissa if sign > 0 else c.build.neg(mantissa), write_sum(c, exponent, like)

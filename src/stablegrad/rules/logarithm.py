@@ -82,7 +82,7 @@ def _shares_of_one(c: Companions, term: Term, like: Node) -> tuple[Term, Linear]
 def _differences_apart(c: Companions, term: Term, like: Node) -> Term:
     """Several factors of unknown sign, whose product is one logarithm's argument: where one is e^a - e^b, every sum of
     two exponentials as its mantissa. The larger exponentials join the exponent, where they cancel."""
-    from stablegrad.rules.value import is_pair, mantissa_of_pair
+    from stablegrad.rules.pairs import is_pair, mantissa_of_pair
 
     unknown = [n for n, p in term.factors.items() if not _is_even(p) and not c.facts.nonnegative(n)]
     if len(unknown) < 2 or not any(is_pair(c, n) for n in unknown):

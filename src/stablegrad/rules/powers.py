@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational, integer_power, magnitude
-from stablegrad.rules.forms import ONE, Term, is_mask
+from stablegrad.rules.forms import HALF, ONE, Term, is_mask
+from stablegrad.rules.hazards import safely_positive
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -79,3 +80,21 @@ def _sign_known(c: Companions, node: Node, power: Rational) -> bool:
 
 def _is_even(power: Rational) -> bool:
     return power.denominator == 1 and power.numerator % 2 == 0
+
+
+def divided(c: Companions, above: Node, below: Node) -> Node:
+    """A quotient; the engine's derivative squares the divisor, which may leave the range."""
+    return c.build.elementwise("div" if safely_positive(c, below) else "stable_div", above, below)
+
+
+def raised(c: Companions, node: Node, power: Rational) -> Node:
+    if power == -1:
+        return divided(c, c.build.number(ONE, node.dtype), node)
+    if power == HALF:
+        return c.build.elementwise("sqrt", node)
+    return c.raw_power(node, power)
+
+
+def less(c: Companions, node: Node) -> Node:
+    """0 - node: 0 where that is 0, for the root of -0 has a slope of the other sign."""
+    return c.build.elementwise("sub", c.build.number(0, node.dtype), node)

@@ -11,14 +11,16 @@ import math
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node, moved_inputs
-from stablegrad.graph.rational import Rational, integer_power, magnitude, quotient, rational
+from stablegrad.graph.rational import Rational, magnitude, quotient, rational
 from stablegrad.rules import known_quotients
 from stablegrad.rules.differences import expand
-from stablegrad.rules.forms import HALF, ONE, Linear, Term
-from stablegrad.rules.hazards import is_sum_of_exponentials, safely_positive
+from stablegrad.rules.forms import ONE, Linear, Term
+from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.layout import inside_one_move, moved_as, under_moves
-from stablegrad.rules.log_of_sum import difference_to, lesser, one_plus_exponential, write_sum
+from stablegrad.rules.log_of_sum import write_sum
 from stablegrad.rules.masks import above_own_sum, masks_of, outside, selected, unmasked
+from stablegrad.rules.pairs import apart, is_pair, open_pairs
+from stablegrad.rules.powers import divided, less, raised
 from stablegrad.rules.vanished import finite_where_raised, parts_of
 
 if TYPE_CHECKING:
@@ -58,18 +60,13 @@ def write_difference(c: Companions, terms: list[Term], like: Node) -> Node | Non
             change = c.build.elementwise("stable_expm1", z)
             if sign < 0:
                 scaled = c.build.scale(change, magnitude(base.coefficient))
-                return _less(c, scaled)
+                return less(c, scaled)
             return c.build.scale(change, magnitude(base.coefficient))
     gap = plus.log.plus(minus.log, -ONE)
     if gap.size() > min(plus.log.size(), minus.log.size()):
         return None
     mantissa, exponent, sign = apart(c, (plus, minus), ONE, Linear(), like)
     return _assembled(c, rational(sign), [mantissa], exponent, like)
-
-
-def _less(c: Companions, node: Node) -> Node:
-    """0 - node: 0 where that is 0, for the root of -0 has a slope of the other sign."""
-    return c.build.elementwise("sub", c.build.number(0, node.dtype), node)
 
 
 def write_term(c: Companions, term: Term, like: Node) -> Node:
@@ -112,7 +109,7 @@ def _written_term(c: Companions, term: Term, like: Node) -> Node:
     pairs = [(n, p) for n, p in sorted(factors.items(), key=lambda item: item[0].order) if is_pair(c, n)]
     if pairs:
         factors = {n: p for n, p in factors.items() if not is_pair(c, n)}
-        opened, exponent, number = _open_pairs(c, pairs, exponent, factors, like)
+        opened, exponent, number = open_pairs(c, pairs, exponent, factors, like)
         pieces += opened
         coefficient *= number
     mantissa, exponent = open_factors(c, Term(ONE, factors, exponent), like)
@@ -186,24 +183,11 @@ def open_factors(c: Companions, term: Term, like: Node) -> tuple[Node | None, Li
             value, shift = found
             exponent = exponent.plus(Linear({shift: ONE}), power)
         if power == -1 and mantissa is not None:
-            mantissa = _divided(c, mantissa, value)
+            mantissa = divided(c, mantissa, value)
             continue
-        raised = _raised(c, value, power)
-        mantissa = raised if mantissa is None else c.build.mul(mantissa, raised)
+        factor = raised(c, value, power)
+        mantissa = factor if mantissa is None else c.build.mul(mantissa, factor)
     return mantissa, exponent
-
-
-def _divided(c: Companions, above: Node, below: Node) -> Node:
-    """A quotient; the engine's derivative squares the divisor, which may leave the range."""
-    return c.build.elementwise("div" if safely_positive(c, below) else "stable_div", above, below)
-
-
-def _raised(c: Companions, node: Node, power: Rational) -> Node:
-    if power == -1:
-        return _divided(c, c.build.number(ONE, node.dtype), node)
-    if power == HALF:
-        return c.build.elementwise("sqrt", node)
-    return c.raw_power(node, power)
 
 
 def shifted(c: Companions, node: Node) -> tuple[Node, Node] | None:
@@ -251,107 +235,3 @@ def _shifted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> tuple[
     shift = c.build.elementwise("shift_terms", *(n for pair in pairs for n in pair))
     entries = [c.build.elementwise("mul_exp", m, c.build.elementwise("sub", e, shift)) for m, e in pairs]
     return c.build.total(entries), shift
-
-
-def is_pair(c: Companions, node: Node) -> bool:
-    """A sum of two terms, each a number times an exponential, or the magnitude of one."""
-    terms = c.terms_of(_signed(node))
-    return terms is not None and len(terms) == 2 and not any(t.factors for t in terms)
-
-
-def _signed(node: Node) -> Node:
-    return node.inputs[0] if node.op.name == "abs" else node
-
-
-def _open_pairs(
-    c: Companions, pairs: list[tuple[Node, Rational]], exponent: Linear, factors: dict[Node, Rational], like: Node
-) -> tuple[list[Node], Linear, Rational]:
-    """Powers of pairs as (pieces, exponent, number): each relative to the exponential that cancels best, where nothing
-    is left that brings back what a piece loses by overflow or underflow; otherwise all with mantissa and shift."""
-    pieces: list[Node] = []
-    left, coefficient = exponent, rational(1)
-    for node, power in pairs:
-        if node.op.name == "abs":
-            break
-        left, number = _open_pair(c, node, c.terms_of(node) or (), power, left, pieces, like)
-        coefficient *= number
-    else:
-        shares = left.parts or any(is_sum_of_exponentials(c, n) for n in factors)
-        unbounded = any(piece.op.name != "sigmoid" for piece in pieces)
-        if not shares and (len(pieces) < 2 or not unbounded):
-            return pieces, left, coefficient
-    pieces = []
-    for node, power in pairs:
-        mantissa, exponent = mantissa_of_pair(c, node, power, exponent, like)
-        pieces.append(_raised(c, mantissa, power))
-    return pieces, exponent, rational(1)
-
-
-def mantissa_of_pair(c: Companions, node: Node, power: Rational, exponent: Linear, like: Node) -> tuple[Node, Linear]:
-    """`node` without the larger of its two exponentials, and the exponent with that one, to `power`."""
-    mantissa, exponent, sign = apart(c, c.terms_of(_signed(node)) or (), power, exponent, like)
-    if node.op.name == "abs":
-        return c.build.elementwise("abs", mantissa), exponent
-    return mantissa if sign > 0 else c.build.neg(mantissa), exponent
-
-
-def apart(
-    c: Companions, terms: tuple[Term, ...], power: Rational, exponent: Linear, like: Node
-) -> tuple[Node, Linear, int]:
-    """(mantissa, the exponent with power * shift, sign) of t1 + t2, shifted by the larger of the two."""
-    base = lesser([len(exponent.plus(t.log, power).parts) for t in terms], terms)
-    z = difference_to(c, terms, base, like)
-    shift = terms[base].log.plus(Linear({c.build.elementwise("pair_shift", z): ONE}))
-    alike = (terms[0].coefficient > 0) == (terms[1].coefficient > 0)
-    sign = 1 if terms[1 - base].coefficient > 0 else -1
-    mantissa = c.build.elementwise("sum_of_pair" if alike else "difference_of_pair", z)
-    return mantissa, exponent.plus(shift, power), sign
-
-
-def _open_pair(
-    c: Companions,
-    node: Node,
-    terms: tuple[Term, ...],
-    power: Rational,
-    exponent: Linear,
-    pieces: list[Node],
-    like: Node,
-) -> tuple[Linear, Rational]:
-    """(t1 + t2) ** power written into `pieces`; the new exponent and a number."""
-    alone = one_plus_exponential(c, terms) if power == -1 and exponent.parts else None
-    if alone is not None and alone.keys().isdisjoint(exponent.parts):
-        return exponent.plus_part(c.build.elementwise("log", node), power), ONE
-    logs = [t.log for t in terms]
-    if all(t.coefficient > 0 for t in terms) and power < 0:
-        copies = [-ONE] * int(-power) if power.denominator == 1 and power >= -4 else [power]
-        for copy in copies:
-            sizes = [exponent.size_with(log, copy) for log in logs]
-            base = lesser(sizes, terms)
-            left = exponent.plus(logs[base], copy)
-            if copy.denominator != 1 or (left.parts and sizes[base] >= exponent.size()):
-                # Nothing cancels: the logarithm of the sum joins the exponent, where it cannot overflow.
-                exponent = exponent.plus_part(c.build.elementwise("log", node), copy)
-                continue
-            exponent = left
-            pieces.append(c.build.elementwise("sigmoid", difference_to(c, terms, 1 - base, like)))
-        return exponent, ONE
-    plus = next((k for k in (0, 1) if terms[k].coefficient > 0), None)
-    if plus is None or all(t.coefficient > 0 for t in terms):
-        written = c.build.total([write_term(c, t, like) for t in terms])
-        pieces.append(_raised(c, written, power))
-        return exponent, ONE
-    inverse = known_quotients.exponential_minus_number(c, node) if power.denominator == 1 and -4 <= power < 0 else None
-    if inverse is not None:
-        z, number = inverse
-        if exponent.size_with(z, power) < exponent.size():  # e^z / (e^z - 1) = -1 / (e^-z - 1)
-            exponent, z, number = exponent.plus(z, power), z.scaled(-ONE), -number
-        # 1 / (e^z - 1) with a derivative that neither overflows nor rounds to 0
-        pieces.extend([c.build.elementwise("inverse_expm1", write_sum(c, z, like))] * int(-power))
-        return exponent, integer_power(number, int(power))
-    # a difference: base * expm1(other - base), with the sign of the base's partner
-    base = min((0, 1), key=lambda k: (exponent.size_with(logs[k], power), not terms[k].is_number()))
-    change = c.build.elementwise("stable_expm1", difference_to(c, terms, base, like))
-    if base == plus:
-        change = _less(c, change)
-    pieces.append(_raised(c, change, power))
-    return exponent.plus(logs[base], power), ONE

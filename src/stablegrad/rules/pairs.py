@@ -1,0 +1,122 @@
+"""Sums of two exponentials as factors: which form of e^a + e^b and e^a - e^b neither overflows nor cancels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stablegrad.graph.node import Node
+from stablegrad.graph.rational import Rational, integer_power, rational
+from stablegrad.rules import known_quotients
+from stablegrad.rules.forms import ONE, Linear, Term
+from stablegrad.rules.hazards import is_sum_of_exponentials
+from stablegrad.rules.log_of_sum import difference_to, lesser, one_plus_exponential, write_sum
+from stablegrad.rules.powers import less, raised
+
+if TYPE_CHECKING:
+    from stablegrad.rules.companions import Companions
+
+
+def is_pair(c: Companions, node: Node) -> bool:
+    """A sum of two terms, each a number times an exponential, or the magnitude of one."""
+    terms = c.terms_of(_signed(node))
+    return terms is not None and len(terms) == 2 and not any(t.factors for t in terms)
+
+
+def _signed(node: Node) -> Node:
+    return node.inputs[0] if node.op.name == "abs" else node
+
+
+def open_pairs(
+    c: Companions, pairs: list[tuple[Node, Rational]], exponent: Linear, factors: dict[Node, Rational], like: Node
+) -> tuple[list[Node], Linear, Rational]:
+    """Powers of pairs as (pieces, exponent, number): each relative to the exponential that cancels best, where nothing
+    is left that brings back what a piece loses by overflow or underflow; otherwise all with mantissa and shift."""
+    pieces: list[Node] = []
+    left, coefficient = exponent, rational(1)
+    for node, power in pairs:
+        if node.op.name == "abs":
+            break
+        left, number = _open_pair(c, node, c.terms_of(node) or (), power, left, pieces, like)
+        coefficient *= number
+    else:
+        shares = left.parts or any(is_sum_of_exponentials(c, n) for n in factors)
+        unbounded = any(piece.op.name != "sigmoid" for piece in pieces)
+        if not shares and (len(pieces) < 2 or not unbounded):
+            return pieces, left, coefficient
+    pieces = []
+    for node, power in pairs:
+        mantissa, exponent = mantissa_of_pair(c, node, power, exponent, like)
+        pieces.append(raised(c, mantissa, power))
+    return pieces, exponent, rational(1)
+
+
+def mantissa_of_pair(c: Companions, node: Node, power: Rational, exponent: Linear, like: Node) -> tuple[Node, Linear]:
+    """`node` without the larger of its two exponentials, and the exponent with that one, to `power`."""
+    mantissa, exponent, sign = apart(c, c.terms_of(_signed(node)) or (), power, exponent, like)
+    if node.op.name == "abs":
+        return c.build.elementwise("abs", mantissa), exponent
+    return mantissa if sign > 0 else c.build.neg(mantissa), exponent
+
+
+def apart(
+    c: Companions, terms: tuple[Term, ...], power: Rational, exponent: Linear, like: Node
+) -> tuple[Node, Linear, int]:
+    """(mantissa, the exponent with power * shift, sign) of t1 + t2, shifted by the larger of the two."""
+    base = lesser([len(exponent.plus(t.log, power).parts) for t in terms], terms)
+    z = difference_to(c, terms, base, like)
+    shift = terms[base].log.plus(Linear({c.build.elementwise("pair_shift", z): ONE}))
+    alike = (terms[0].coefficient > 0) == (terms[1].coefficient > 0)
+    sign = 1 if terms[1 - base].coefficient > 0 else -1
+    mantissa = c.build.elementwise("sum_of_pair" if alike else "difference_of_pair", z)
+    return mantissa, exponent.plus(shift, power), sign
+
+
+def _open_pair(
+    c: Companions,
+    node: Node,
+    terms: tuple[Term, ...],
+    power: Rational,
+    exponent: Linear,
+    pieces: list[Node],
+    like: Node,
+) -> tuple[Linear, Rational]:
+    """(t1 + t2) ** power written into `pieces`; the new exponent and a number."""
+    alone = one_plus_exponential(c, terms) if power == -1 and exponent.parts else None
+    if alone is not None and alone.keys().isdisjoint(exponent.parts):
+        return exponent.plus_part(c.build.elementwise("log", node), power), ONE
+    logs = [t.log for t in terms]
+    if all(t.coefficient > 0 for t in terms) and power < 0:
+        copies = [-ONE] * int(-power) if power.denominator == 1 and power >= -4 else [power]
+        for copy in copies:
+            sizes = [exponent.size_with(log, copy) for log in logs]
+            base = lesser(sizes, terms)
+            left = exponent.plus(logs[base], copy)
+            if copy.denominator != 1 or (left.parts and sizes[base] >= exponent.size()):
+                # Nothing cancels: the logarithm of the sum joins the exponent, where it cannot overflow.
+                exponent = exponent.plus_part(c.build.elementwise("log", node), copy)
+                continue
+            exponent = left
+            pieces.append(c.build.elementwise("sigmoid", difference_to(c, terms, 1 - base, like)))
+        return exponent, ONE
+    plus = next((k for k in (0, 1) if terms[k].coefficient > 0), None)
+    if plus is None or all(t.coefficient > 0 for t in terms):
+        from stablegrad.rules.value import write_term
+
+        written = c.build.total([write_term(c, t, like) for t in terms])
+        pieces.append(raised(c, written, power))
+        return exponent, ONE
+    inverse = known_quotients.exponential_minus_number(c, node) if power.denominator == 1 and -4 <= power < 0 else None
+    if inverse is not None:
+        z, number = inverse
+        if exponent.size_with(z, power) < exponent.size():  # e^z / (e^z - 1) = -1 / (e^-z - 1)
+            exponent, z, number = exponent.plus(z, power), z.scaled(-ONE), -number
+        # 1 / (e^z - 1) with a derivative that neither overflows nor rounds to 0
+        pieces.extend([c.build.elementwise("inverse_expm1", write_sum(c, z, like))] * int(-power))
+        return exponent, integer_power(number, int(power))
+    # a difference: base * expm1(other - base), with the sign of the base's partner
+    base = min((0, 1), key=lambda k: (exponent.size_with(logs[k], power), not terms[k].is_number()))
+    change = c.build.elementwise("stable_expm1", difference_to(c, terms, base, like))
+    if base == plus:
+        change = less(c, change)
+    pieces.append(raised(c, change, power))
+    return exponent.plus(logs[base], power), ONE
