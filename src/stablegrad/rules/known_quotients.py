@@ -100,19 +100,23 @@ def tanh(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: N
 
 
 def sigmoid_slope(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
-    """e^a e^b / (e^a + e^b)^2 = s(a - b) s(b - a), whose own derivative vanishes at a = b; its inverse is 4 cosh^2."""
+    """(e^a + e^b)^p / e^(p (a + b) / 2) = (2 cosh((a - b) / 2))^p, whose derivative vanishes at a = b; for p = -2, the
+    slope s(a - b) s(b - a) of a sigmoid."""
     for node, power in factors.items():
-        terms = c.terms_of(node) if power in (2, -2) else None
+        terms = c.terms_of(node)
         if terms is None or len(terms) != 2 or any(t.factors or t.coefficient <= 0 for t in terms):
             continue
         logs = [t.exponent.with_log(t.coefficient) for t in terms]
         rest = exponent.plus(logs[0], quotient(power, 2)).plus(logs[1], quotient(power, 2))
         if rest.parts:
             continue
-        if power == 2:
-            half = write_sum(c, logs[0].plus(logs[1], -ONE).scaled(HALF), like)
+        gap, remaining = logs[0].plus(logs[1], -ONE), {n: p for n, p in factors.items() if n is not node}
+        if power == -2:
+            return c.build.elementwise("sigmoid_slope", write_sum(c, gap, like)), remaining, rest, ONE
+        half = write_sum(c, gap.scaled(HALF), like)
+        if power in (1, 2):
             cosh = c.build.elementwise("cosh", half)
-            return c.build.mul(cosh, cosh), {n: p for n, p in factors.items() if n is not node}, rest, rational(4)
-        written = c.build.elementwise("sigmoid_slope", write_sum(c, logs[0].plus(logs[1], -ONE), like))
-        return written, {n: p for n, p in factors.items() if n is not node}, rest, ONE
+            return (cosh if power == 1 else c.build.mul(cosh, cosh)), remaining, rest, rational(2 * power)
+        raised = c.build.scale(c.build.elementwise("log_cosh", half), power)
+        return c.build.elementwise("exp", raised), remaining, rest.with_log(2, power), ONE
     return None

@@ -74,6 +74,10 @@ def of_terms(
             if any(_holds(c, n, term.exponent) and k_n == -times for n, k_n in beside):
                 sizes[k] = -1
     best = lesser(sizes, terms)
+    if _is_difference(terms):
+        # a + log(1 - e^(b - a)) rather than b + log(e^(a - b) - 1), whose slope by b is a difference
+        larger = 0 if terms[0].coefficient > 0 else 1
+        best = larger if sizes[larger] <= sizes[best] else best
     if len(terms) == 2:
         return _of_two(c, node, terms, times, rest, best, sizes)
     if all(t.coefficient > 0 for t in terms) and sizes[best] <= rest.size():

@@ -15,6 +15,8 @@ from stablegrad.rules.powers import less, raised
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
 
+LARGE = 60.0  # exponents up to which exp neither overflows nor underflows in float32
+
 
 def is_pair(c: Companions, node: Node) -> bool:
     """A sum of two terms, each a number times an exponential, or the magnitude of one."""
@@ -39,15 +41,24 @@ def open_pairs(
         left, number = _open_pair(c, node, c.terms_of(node) or (), power, left, pieces, like)
         coefficient *= number
     else:
-        shares = left.parts or any(is_sum_of_exponentials(c, n) for n in factors)
-        unbounded = any(piece.op.name != "sigmoid" for piece in pieces)
-        if not shares and (len(pieces) < 2 or not unbounded):
+        if _keep_range(c, pieces, left, any(is_sum_of_exponentials(c, n) for n in factors)):
             return pieces, left, coefficient
     pieces = []
     for node, power in pairs:
         mantissa, exponent = mantissa_of_pair(c, node, power, exponent, like)
         pieces.append(raised(c, mantissa, power))
     return pieces, exponent, rational(1)
+
+
+def _keep_range(c: Companions, pieces: list[Node], left: Linear, sums_beside: bool) -> bool:
+    """No piece loses by overflow or underflow what another one, or the exponent that is left, would bring back."""
+    if not pieces:
+        return True
+    if any(piece.op.name != "sigmoid" for piece in pieces):
+        return len(pieces) == 1 and not left.parts and not sums_beside
+    # Sigmoids are at most 1: what else is, takes their underflow no further than the product's own.
+    ends = (k * c.facts.interval(part)[0 if k < 0 else 1] for part, k in left.parts.items())
+    return not sums_beside and sum(map(float, ends)) <= LARGE
 
 
 def mantissa_of_pair(c: Companions, node: Node, power: Rational, exponent: Linear, like: Node) -> tuple[Node, Linear]:

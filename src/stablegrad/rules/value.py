@@ -19,14 +19,12 @@ from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.layout import inside_one_move, moved_as, under_moves
 from stablegrad.rules.log_of_sum import write_sum
 from stablegrad.rules.masks import above_own_sum, masks_of, outside, selected, unmasked
-from stablegrad.rules.pairs import apart, is_pair, open_pairs
+from stablegrad.rules.pairs import LARGE, apart, is_pair, open_pairs
 from stablegrad.rules.powers import divided, less, raised
 from stablegrad.rules.vanished import finite_where_raised, parts_of
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions, Scaled
-
-LARGE = 60.0  # |exponent| up to which exp neither overflows nor underflows in float32
 
 
 def write_scaled(c: Companions, scaled: Scaled, like: Node) -> Node:
