@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rules.harness import Program
+from stablegrad import stabilize
 from stablegrad.exact.error import within_contract
 
 sigmoid = jax.nn.sigmoid
@@ -82,3 +83,16 @@ def _assert_no_worse(program, k, got, plain, way):
     off, plain_off = abs(got - float(exact)), abs(plain - float(exact))
     underflow = float(np.finfo(np.float32).tiny)
     assert np.isnan(plain_off) or off <= 2 * plain_off + underflow, (way, k, got, plain, float(exact))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: jnp.log1p(x * 2.0**x),
+        lambda x: jnp.log1p(jnp.exp(x) * jnp.tanh(x)),
+        lambda x: jnp.log1p(jnp.abs(x) * (3 - jnp.exp(x))),
+    ],
+)
+def test_a_small_number_beside_1_in_arrays(f):
+    x = jnp.array([1e-12, 1e-3, 0.5])
+    np.testing.assert_allclose(stabilize(f)(x), f(x), rtol=1e-5)

@@ -233,19 +233,21 @@ def weighted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node:
     """log of a sum of m * exp(e), m of either sign: shifted by the largest e that has m != 0."""
     if all(t.coefficient > 0 and not t.factors for t in terms):
         return c.build.elementwise("log_sum_exp_terms", *(write_sum(c, t.log, node) for t in terms))
+    one = next((t for t in terms if t.is_number() and t.coefficient == 1), None)
     operands: list[Node] = []
     left = list(terms)
     for term in terms:
-        if term not in left:
+        if term not in left or term is one:
             continue
         left.remove(term)
         opposite = next((t for t in left if _cancels(t, term)), None)
+        one = None if opposite is not None and opposite is one else one
         if opposite is None:
             operands += mantissa_and_exponent(c, term, node)
         else:
             left.remove(opposite)
             operands += _difference(c, term, opposite, node)
-    return c.build.elementwise("log_sum_terms", *operands)
+    return c.build.elementwise("log_sum_terms", *operands, params=(one is not None,))
 
 
 def _cancels(one: Term, other: Term) -> bool:

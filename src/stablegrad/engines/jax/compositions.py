@@ -82,23 +82,20 @@ def _larger(a: Any, b: Any) -> Any:
     return np.maximum(a, b) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else lax.max(a, b)
 
 
-def log_sum_terms(*pairs: Any) -> Any:
-    """log of the sum of m * exp(e) over pairs m1, e1, m2, e2 ...: NaN if the sum is negative."""
-    s = shift_terms(*pairs)
-    each = list(zip(pairs[::2], pairs[1::2]))
-    whole = lax.add(lax.log(functools.reduce(lax.add, [_entry(m, e, s) for m, e in each])), s)
-    others = [pair for pair in each if not _is_one(*pair)]
-    if len(others) == len(each):
-        return whole
-    # Beside the number 1, what is small is not rounded away.
-    near = lax.lt(lax.abs(functools.reduce(lax.add, [numerics.mul_exp(m, e) for m, e in others])), _number(s, 2))
-    rest = [numerics.mul_exp(m, lax.select(near, _number(s, 0) + e, _number(s, 0))) for m, e in others]
-    return lax.select(near, numerics.log1p(functools.reduce(lax.add, rest)), whole)
-
-
-def _is_one(m: Any, e: Any) -> bool:
-    """The number 1 with exponent 0, known when this is traced."""
-    return all(not isinstance(n, jax.core.Tracer) and np.ndim(n) == 0 for n in (m, e)) and m == 1 and e == 0
+def log_sum_terms(*pairs: Any, one: bool = False) -> Any:
+    """log of the sum of m * exp(e) over pairs m1, e1, m2, e2 ..., and of 1 if `one`: NaN if the sum is negative."""
+    if not one:
+        s = shift_terms(*pairs)
+        entries = [_entry(m, e, s) for m, e in zip(pairs[::2], pairs[1::2])]
+        return lax.add(lax.log(functools.reduce(lax.add, entries)), s)
+    number = functools.reduce(lambda x, y: x if np.ndim(x) else y, pairs)  # the operand that has the shape
+    whole = log_sum_terms(*pairs, _number(number, 1), _number(number, 0))
+    # What is small is not rounded away beside the 1.
+    others = functools.reduce(lax.add, [numerics.mul_exp(m, e) for m, e in zip(pairs[::2], pairs[1::2])])
+    near = lax.lt(lax.abs(others), _number(others, 2))
+    inside = [lax.select(near, _number(number, 0) + e, _number(number, 0)) for e in pairs[1::2]]
+    rest = functools.reduce(lax.add, [numerics.mul_exp(m, e) for m, e in zip(pairs[::2], inside)])
+    return lax.select(near, numerics.log1p(rest), whole)
 
 
 def pair_shift(z: Any) -> Any:

@@ -183,7 +183,7 @@ EMIT: dict[str, Callable[..., Any]] = {
     "difference_of_pair": _shaped(compositions.difference_of_pair),
     "log_softplus": _shaped(compositions.log_softplus),
     "log1mexp_of_exp": _shaped(compositions.log1mexp_of_exp),
-    "log_sum_terms": _binary(compositions.log_sum_terms),
+    "log_sum_terms": lambda node, *pairs: compositions.log_sum_terms(*pairs, one=node.params == (True,)),
     "log_abs_product": _axes(_late("log_abs_product")),
     "logsumexp": _axes(_late("logsumexp")),
     "logsumexp_weighted": _weighted(_late("logsumexp_weighted")),
