@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from stablegrad.facts import Facts
 from stablegrad.graph.node import Graph, Node, is_complex
-from stablegrad.graph.printing import expression
 from stablegrad.rules import RULES, Companions
 from stablegrad.rules.branches import Branches
 from stablegrad.rules.div import softmax_of_rewritten_sum
@@ -167,8 +166,3 @@ def _reaches(start: Node, goal: Node, replaced: dict[Node, Node]) -> bool:
         seen.add(node)
         waiting.append(replaced[node]) if node in replaced else waiting.extend(node.inputs)
     return False
-
-
-def describe(node: Node) -> str:
-    """The node as a short expression."""
-    return expression(node)

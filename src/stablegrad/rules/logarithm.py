@@ -271,11 +271,6 @@ def _written_sum(c: Companions, rest: Linear, pieces: list[Node], like: Node) ->
     return build.add(total, build.number(number, like.dtype)) if number else total
 
 
-def log_term_linear(c: Companions, term: Term, like: Node) -> Linear:
-    """log|term| for a term whose factors are nonnegative."""
-    return log_of_term(c, Term(magnitude(term.coefficient), term.factors, term.exponent), like)
-
-
 def _known_sum(
     c: Companions, part: Node, parts: dict[Node, Rational], like: Node
 ) -> tuple[Linear, Node, Rational] | None:

@@ -177,3 +177,16 @@ def test_the_logarithm_of_one_and_a_small_number():
     slope = jax.vmap(jax.grad(lambda m, e: compositions.log_sum_terms(m, e, one=True)))(m[:4], e[:4])
     small = np.exp(np.float64(e[:4]))
     np.testing.assert_allclose(slope, small / (1 + np.float64(m[:4]) * small), rtol=1e-5)
+
+
+def test_the_logarithm_of_one_and_a_number_that_cancels_it():
+    """The side that is not taken is the logarithm of 0: no NaN comes from there."""
+    value, slopes = jax.value_and_grad(lambda m, e: compositions.log_sum_terms(m, e, one=True), (0, 1))(-1.0, 0.0)
+    assert (float(value), *map(float, slopes)) == (-INF, INF, -INF)
+
+    def two(m, e):
+        return compositions.log_sum_terms(np.float32(-2), np.float32(0), m, e, one=True)  # 1 - 2 + m e^e
+
+    value, slopes = jax.value_and_grad(two, (0, 1))(1.0, 2.0)
+    right = [np.log(np.exp(2) - 1), np.exp(2) / (np.exp(2) - 1), np.exp(2) / (np.exp(2) - 1)]
+    np.testing.assert_allclose([value, *slopes], right, rtol=1e-6)

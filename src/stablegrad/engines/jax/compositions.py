@@ -88,14 +88,15 @@ def log_sum_terms(*pairs: Any, one: bool = False) -> Any:
         s = shift_terms(*pairs)
         entries = [_entry(m, e, s) for m, e in zip(pairs[::2], pairs[1::2])]
         return lax.add(lax.log(functools.reduce(lax.add, entries)), s)
-    number = functools.reduce(lambda x, y: x if np.ndim(x) else y, pairs)  # the operand that has the shape
-    whole = log_sum_terms(*pairs, _number(number, 1), _number(number, 0))
-    # What is small is not rounded away beside the 1.
     others = functools.reduce(lax.add, [numerics.mul_exp(m, e) for m, e in zip(pairs[::2], pairs[1::2])])
+    zero = _number(others, 0)
+    # What is small is not rounded away beside the 1. Either side gets zeros where it is not taken: no slope there is
+    # infinite or NaN, as it is of a logarithm that happens to be one of 0.
     near = lax.lt(lax.abs(others), _number(others, 2))
-    inside = [lax.select(near, _number(number, 0) + e, _number(number, 0)) for e in pairs[1::2]]
-    rest = functools.reduce(lax.add, [numerics.mul_exp(m, e) for m, e in zip(pairs[::2], inside)])
-    return lax.select(near, numerics.log1p(rest), whole)
+    inside = [lax.select(near, zero + operand, zero) for operand in pairs]
+    outside = [lax.select(near, zero, zero + operand) for operand in pairs]
+    rest = functools.reduce(lax.add, [numerics.mul_exp(m, e) for m, e in zip(inside[::2], inside[1::2])])
+    return lax.select(near, numerics.log1p(rest), log_sum_terms(*outside, _number(others, 1), zero))
 
 
 def pair_shift(z: Any) -> Any:
