@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from stablegrad.facts.infinite import Infinities
+from stablegrad.facts.overflow import Overflow
 from stablegrad.facts.peak import peak_of
 from stablegrad.facts.reach import Reach
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
@@ -26,7 +27,8 @@ class Facts:
 
     def __init__(self) -> None:
         self._known: dict[Node, Interval] = {}
-        self.reach = Reach()
+        self.reach = Reach(self._scales_rows)
+        self.may_overflow = Overflow(self.reach, self.interval)
         self._infinities = Infinities()
 
     def interval(self, node: Node) -> Interval:
@@ -57,6 +59,10 @@ class Facts:
                 return False
         low, high = self.interval(node)
         return -limit <= low and high <= limit
+
+    def _scales_rows(self, operand: Node) -> bool:
+        """Whether exponentials in an operand of a matrix product may have to be taken out of it."""
+        return self.nonnegative(operand) or self.may_overflow(operand)
 
     def may_be_infinite(self, node: Node) -> bool:
         return self._infinities(node, self.interval)

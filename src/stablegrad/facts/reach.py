@@ -4,6 +4,8 @@ operations that companions look through. Rules ask this first; of most nodes not
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from stablegrad.graph.node import Node, is_float
 
 EXPONENTIAL, LOGARITHM, QUOTIENT = 1, 2, 4
@@ -22,10 +24,14 @@ THROUGH = frozenset(
 
 
 class Reach:
-    """The bits of each node, worked out once, without recursion."""
+    """The bits of each node, worked out once, without recursion.
 
-    def __init__(self) -> None:
+    `scales_rows` tells of an operand of a matrix product whether exponentials in it reach through the product.
+    """
+
+    def __init__(self, scales_rows: Callable[[Node], bool] = lambda operand: True) -> None:
         self._known: dict[Node, int] = {}
+        self._scales_rows = scales_rows
 
     def __call__(self, node: Node) -> int:
         known = self._known
@@ -59,4 +65,7 @@ class Reach:
         for i in node.inputs:
             if i.dtype is not None and is_float(i.dtype):
                 bits |= self._known[i]
+        if bits & EXPONENTIAL and node.op.name == "dot_general":
+            if not any(self._known[i] & EXPONENTIAL and self._scales_rows(i) for i in node.inputs):
+                bits &= ~EXPONENTIAL
         return bits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stablegrad.facts.reach import EXPONENTIAL
 from stablegrad.graph.arrange import arrange
 from stablegrad.graph.node import Node
 from stablegrad.rules import companions as _companions
@@ -24,7 +25,9 @@ def scaled_contraction(c: Companions, node: Node) -> Scaled | None:
     parameters = dict(node.params[0].parameters)
     (contract_a, contract_b), (batch_a, batch_b) = parameters["dimension_numbers"]
     a, b = node.inputs
-    if a.dtype != node.dtype or b.dtype != node.dtype or (c.trivial(a) and c.trivial(b)):
+    if a.dtype != node.dtype or b.dtype != node.dtype or not c.facts.reach(node) & EXPONENTIAL:
+        return None
+    if c.trivial(a) and c.trivial(b):
         return None
     if not batch_a and len(contract_b) == len(b.shape):
         return _as_sum(c, node, a, tuple(contract_a), b, tuple(contract_b))

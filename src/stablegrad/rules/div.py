@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from stablegrad.facts.overflow import away_from_zero
 from stablegrad.facts.reach import EXPONENTIAL
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.graph.rational import quotient
 from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.companions import Companions
+from stablegrad.rules.forms import ONE, Term
 from stablegrad.rules.hazards import bounded, has_exponential, is_sum_of_exponentials, safely_positive
 from stablegrad.rules.known_quotients import exponential_minus_number
 from stablegrad.rules.layout import reduced_core
-from stablegrad.rules.rule import Rewritten, rule
-from stablegrad.rules.value import write_scaled
+from stablegrad.rules.powers import power_of_term
+from stablegrad.rules.rule import Rewritten, once, rule
+from stablegrad.rules.value import write_scaled, write_term
 from stablegrad.rules.vanished import keep_divided
 
 
@@ -25,6 +28,12 @@ def quotient_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
         return None
     if bounded(c, above) and safely_positive(c, below):
         return None
+    if not c.facts.may_overflow(above) and away_from_zero(c.facts.interval, below):
+        if not c.facts.may_overflow(below):
+            return None
+        found = _times_inverse(c, above, below, node)
+        if found is not None:
+            return found
     if c.trivial(node) or not (has_exponential(c, above) or has_exponential(c, below)):
         return None
     if not has_exponential(c, below) and (bounded(c, above) or not _one_exponential(c, above)):
@@ -33,6 +42,30 @@ def quotient_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
     written = keep_divided(c, write_scaled(c, c.scaled(node), node), before, c.scaled(node).terms)
     return None if written is node else Rewritten(written, "numerator and denominator can overflow or both vanish; "
                                                   "their exponents are subtracted first")  # fmt: skip
+
+
+def _times_inverse(c: Companions, above: Node, below: Node, node: Node) -> Rewritten | None:
+    """a / (1 + exp(z)) as a * sigmoid(-z), where nothing in a could cancel against the divisor."""
+    (divided, _), (divisor, guards) = c.single(above), c.single(below)
+    inverse = power_of_term(c, divisor, -ONE)
+    if inverse is None or guards or _exponents(c, divided) & _exponents(c, divisor):
+        return None
+    written = write_term(c, inverse, below)
+    if written.shape != node.shape or written.dtype != node.dtype:
+        return None
+    return Rewritten(c.build.mul(above, written), "the divisor can overflow; its inverse is written without it")
+
+
+@once
+def _exponents(c: Companions, term: Term) -> frozenset[Node]:
+    """What stands in the exponents of a term and of the sums among its factors."""
+    found = set(term.exponent.parts)
+    for factor in term.factors:
+        core = reduced_core(c, factor)
+        inner = (c.reductions[core[0]][0],) if core is not None else c.terms_of(factor) or ()
+        for one in inner:
+            found |= _exponents(c, one)
+    return frozenset(found)
 
 
 def _one_exponential(c: Companions, node: Node) -> bool:

@@ -146,7 +146,7 @@ def product_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
     """exp(a) * exp(-b): exponents added first, where a factor can overflow."""
     if not all(c.facts.reach(i) & EXPONENTIAL for i in node.inputs) and not c.facts.reach(node) & QUOTIENT:
         return None
-    if all(bounded(c, i) for i in node.inputs):
+    if not any(c.facts.may_overflow(i) for i in node.inputs):
         return _slope_of_sigmoid(c, node)
     if any(literal_number(i) is not None for i in node.inputs):
         return None
