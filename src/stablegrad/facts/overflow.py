@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from stablegrad.facts.reach import EXPONENTIAL, THROUGH, Reach
 from stablegrad.graph.node import Node, is_float
 
+HALF = np.dtype("float16")
 HUGE, HALF_HUGE = 2.0**60, 2.0**10  # no product of a few such overflows float32 and bfloat16; float16
 
 
@@ -50,7 +53,7 @@ class Overflow:
 
     def _bounded(self, node: Node) -> bool:
         low, high = self._interval(node)
-        limit = HALF_HUGE if node.dtype.name == "float16" else HUGE
+        limit = HALF_HUGE if node.dtype == HALF else HUGE
         return -limit <= low and high <= limit
 
 

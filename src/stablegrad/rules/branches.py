@@ -45,6 +45,7 @@ class Branches:
         self.resolve = resolve
         self.at_zero = at_zero
         self._risky: dict[Node, bool] = {}
+        self._nonzero: dict[Node, Node | None] = {}
         self._rebuilt: dict[tuple[Node, Node], Node] = {}
         self._budget = 0
 
@@ -85,7 +86,14 @@ class Branches:
 
     def _where_not_zero(self, node: Node, depth: int = FAR) -> Node | None:
         """Where a value with a mask as its factor is not 0; None if none is seen."""
-        node, build = self.resolve(node), self.c.build
+        node = self.resolve(node)
+        if depth == 0 or node in self._nonzero:
+            return self._nonzero.get(node)
+        found = self._nonzero[node] = self._where_mask_is_not_zero(node, depth)
+        return found
+
+    def _where_mask_is_not_zero(self, node: Node, depth: int) -> Node | None:
+        build = self.c.build
         if node.op.name == "cast" and node.inputs[0].dtype.kind == "b":
             return node.inputs[0]
         if is_mask(node):
@@ -94,7 +102,7 @@ class Branches:
             one = self.resolve(node.inputs[1])
             known = one.op.name == "cast" and one.inputs[0].dtype.kind == "b"
             return build.elementwise("not", one.inputs[0]) if known else None
-        if depth == 0 or node.op.name not in ("mul", "neg", "div", "arrange", "cast"):
+        if node.op.name not in ("mul", "neg", "div", "arrange", "cast"):
             return None
         operands = node.inputs if node.op.name == "mul" else node.inputs[:1]
         found = next((w for i in operands if (w := self._where_not_zero(i, depth - 1)) is not None), None)

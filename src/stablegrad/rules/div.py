@@ -100,6 +100,8 @@ def logarithm_over_its_argument(c: Companions, node: Node) -> Rewritten | None:
 
 def softmax_of_rewritten_sum(c: Companions, node: Node) -> Rewritten | None:
     """A softmax left alone at first, whose sum another rewrite has taken apart: its derivative p (1 - p) right too."""
+    if not c.facts.reach(node) & EXPONENTIAL or not c.facts.nonnegative(node):
+        return None
     cores = {found[0] for f in c.single(node)[0].factors if (found := reduced_core(c, f)) is not None}
     if not cores & c.written:
         return None

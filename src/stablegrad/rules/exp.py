@@ -5,7 +5,7 @@ from __future__ import annotations
 from stablegrad.facts.reach import EXPONENTIAL, LOGARITHM
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions
-from stablegrad.rules.hazards import has_exponential, made_of_nonnegative, safely_positive, unbounded_exponential
+from stablegrad.rules.hazards import has_exponential, made_of_nonnegative, safely_positive
 from stablegrad.rules.logarithm import log_of, write_linear
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.scaled_exponentials import exponential_of
@@ -62,10 +62,10 @@ def root_of_scaled(c: Companions, node: Node) -> Rewritten | None:
     if not c.facts.reach(node.inputs[0]) & EXPONENTIAL:
         return None
     (base,) = node.inputs
-    if c.trivial(base) or (not unbounded_exponential(c, base) and not _may_vanish(c, base)):
-        return None
     if node.op.name in ("square", "integer_pow") and (node.op.name == "square" or node.params[0] > 0):
         return None  # out of range only where the result is
+    if not (c.facts.may_overflow(base) or _may_vanish(c, base)) or c.trivial(base):
+        return None
     if not has_exponential(c, base) or c.trivial(node):
         return None
     written = write_scaled(c, c.scaled(node), node)

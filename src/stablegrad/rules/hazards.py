@@ -34,11 +34,6 @@ def bounded(c: Companions, node: Node) -> bool:
     return -limits(node)[1] <= low and high <= limits(node)[1]
 
 
-def unbounded_exponential(c: Companions, node: Node) -> bool:
-    """`node` may leave the dtype's range because of an exponential in it."""
-    return not bounded(c, node) and has_exponential(c, node)
-
-
 def has_exponential(c: Companions, node: Node) -> bool:
     """An exponential, or a sum of exponentials, stands in the companion of `node`."""
     return any(

@@ -108,7 +108,10 @@ def absorbed(c: Companions, core: Node, node: Node, times: Rational, rest: Linea
     that way, as a function of values with the axes of r. None where r does not stand in the rest."""
     under, _ = c.reductions[core]
     r = under.exponent
-    for part in rest.parts:
+    wanted = {-times * k for k in r.parts.values()}
+    for part, k in rest.parts.items():
+        if k not in wanted:
+            continue
         for place in itertools.chain(_permuted(c, core, node, part), _replayed(c, core, node, part)):
             laid = Linear.total((Linear({place(own): 1}), k) for own, k in r.parts.items())
             if laid.parts and all(rest.parts.get(p) == -times * k for p, k in laid.parts.items()):
