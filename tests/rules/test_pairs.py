@@ -54,8 +54,34 @@ PROGRAMS = {
     "log(tanh(x)^2 + y)": (lambda x, y: jnp.log(jnp.tanh(x) ** 2 + y), [(1e-6, 1e-20), (1.0, 1.0)]),
     "log(x / tanh(y))": (lambda x, y: jnp.log(x / jnp.tanh(y)), [(1e-12, 1e-12), (1.0, 2.0)]),
     "log(tanh(x) (1 - e^-x))": (lambda x: jnp.log(jnp.tanh(x) * (1 - jnp.exp(-x))), [(1.0,), (40.0,), (-100.0,)]),
+    "tanh(x) / (tanh(x) + y)": (lambda x, y: jnp.tanh(x) / (jnp.tanh(x) + y), [(5.0, 1e-3), (1.0, 2.0)]),
+    "(1 - s(x)) / ((1 - s(x)) + expm1(-y))": (
+        lambda x, y: (1 - sigmoid(x)) / ((1 - sigmoid(x)) + jnp.expm1(-y)), [(5.0, 1e-6), (1.0, 2.0)]),
+    "cosh(x) / (cosh(x) + y)": (lambda x, y: jnp.cosh(x) / (jnp.cosh(x) + y), [(1e-12, 1e-3), (50.0, 1.0)]),
+    "cosh(x) / cosh(y)": (lambda x, y: jnp.cosh(x) / jnp.cosh(y), [(0.0, 1e-12), (20.0, 21.0)]),
+    "(e^x + e^-x) / (2 e^x + 0.5)": (
+        lambda x: (jnp.exp(x) + jnp.exp(-x)) / (2 * jnp.exp(x) + 0.5), [(86.0,), (-86.0,), (0.5,)]),
+    "cosh(x) / (2 e^x + 0.5)": (lambda x: jnp.cosh(x) / (2 * jnp.exp(x) + 0.5), [(86.0,), (1.0,)]),
+    "max(e^x, 1e-6) / (2 e^y + 0.5)": (
+        lambda x, y: jnp.maximum(jnp.exp(x), 1e-6) / (2 * jnp.exp(y) + 0.5), [(80.0, 86.0), (1.0, 2.0)]),
+    "log(x + (1 + y))": (lambda x, y: jnp.log(x + (1 + y)), [(1e-12, -1.0), (1e-9, 1e-8)]),
+    "log((1 + x) + 2^y)": (lambda x, y: jnp.log((1 + x) + jnp.exp2(y)), [(-1.0, -40.0), (1e-9, -30.0)]),
+    "x s(y) / (1 + e^x)": (lambda x, y: x * sigmoid(y) / (1 + jnp.exp(x)), [(100.0, 1.0), (80.0, -80.0), (1.0, 2.0)]),
+}  # fmt: skip
+KNOWN = {
+    ("(1 - s(x)) / ((1 - s(x)) + expm1(-y))", (5.0, 1e-6)): "a / (a + b): the slopes of both a cancel where b is small",
+    ("(e^x + e^-x) / (2 e^x + 0.5)", (86.0,)): "shifts |x| and x + log(4) are rounded before they are subtracted",
 }
-CASES = [pytest.param(f, at, id=f"{name} at {at}") for name, (f, points) in PROGRAMS.items() for at in points]
+CASES = [
+    pytest.param(
+        f,
+        at,
+        id=f"{name} at {at}",
+        marks=[pytest.mark.xfail(strict=True, reason=KNOWN[name, at])] if (name, at) in KNOWN else [],
+    )
+    for name, (f, points) in PROGRAMS.items()
+    for at in points
+]
 
 
 @pytest.mark.parametrize(("f", "at"), CASES)

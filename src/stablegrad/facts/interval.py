@@ -15,6 +15,7 @@ from stablegrad.facts.infinite import Infinities
 from stablegrad.facts.overflow import Overflow
 from stablegrad.facts.peak import peak_of
 from stablegrad.facts.reach import Reach
+from stablegrad.facts.underflow import Underflow
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
 
 Interval = tuple[float, float]
@@ -29,6 +30,7 @@ class Facts:
         self._known: dict[Node, Interval] = {}
         self.reach = Reach(self._scales_rows)
         self.may_overflow = Overflow(self.reach, self.interval)
+        self.may_vanish = Underflow(self.reach, self.interval, self.may_overflow)
         self._infinities = Infinities()
 
     def interval(self, node: Node) -> Interval:

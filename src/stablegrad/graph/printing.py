@@ -43,7 +43,7 @@ def expression(node: Node, depth: int = 5) -> str:
         return f"{inner[0]}**{node.params[0]}"
     if name == "move":
         return f"{node.params[0].primitive}({', '.join(inner[k] for k in node.params[0].data)})"
-    if name == "log_sum_terms" and node.params == (True,):
+    if name == "log_sum_terms" and node.params and node.params[0] >= 0:
         inner += ["1", "0"]
     shown = name.replace("stable_", "stable ")
     axes = node.params[0] if node.params and isinstance(node.params[0], tuple) else None

@@ -28,6 +28,8 @@ def quotient_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
         return None
     if bounded(c, above) and safely_positive(c, below):
         return None
+    if not any(c.facts.may_overflow(i) or c.facts.may_vanish(i) for i in node.inputs):
+        return None
     if not c.facts.may_overflow(above) and away_from_zero(c.facts.interval, below):
         if not c.facts.may_overflow(below):
             return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational, magnitude, quotient, rational
 from stablegrad.rules.forms import HALF, ONE, Linear
+from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.layout import absorbed, others_beside, under_moves
 from stablegrad.rules.log_of_sum import rest_node, write_sum
 
@@ -99,7 +100,7 @@ def tanh(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: N
     return None
 
 
-def sigmoid_slope(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
+def power_of_cosh(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
     """(e^a + e^b)^p / e^(p (a + b) / 2) = (2 cosh((a - b) / 2))^p, whose derivative vanishes at a = b; for p = -2, the
     slope s(a - b) s(b - a) of a sigmoid."""
     for node, power in factors.items():
@@ -111,6 +112,8 @@ def sigmoid_slope(c: Companions, factors: dict[Node, Rational], exponent: Linear
         if rest.parts:
             continue
         gap, remaining = logs[0].plus(logs[1], -ONE), {n: p for n, p in factors.items() if n is not node}
+        if power != -2 and any(is_sum_of_exponentials(c, n) for n in remaining):
+            continue  # the one can overflow where the other underflows: `pairs.py`
         if power == -2:
             return c.build.elementwise("sigmoid_slope", write_sum(c, gap, like)), remaining, rest, ONE
         half = write_sum(c, gap.scaled(HALF), like)

@@ -124,7 +124,9 @@ def _log_of_plain(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node:
     """log of a sum without exponentials: log1p where it is 1 plus something."""
     others = [t for t in terms if not t.is_number()]
     if len(others) == len(terms) - 1 and sum(t.coefficient for t in terms if t.is_number()) == 1:
-        return c.build.elementwise("log1p", c.raw_sum(tuple(others), node))
+        rest = c.raw_sum(tuple(others), node)
+        # (1 + x) + y keeps its digits where x is -1, 1 + (x + y) where both are small.
+        return c.build.elementwise("log1p", rest) if len(others) == 1 else c.build.elementwise("log_near_1", rest, node)
     return c.build.elementwise("log", node)
 
 
@@ -235,19 +237,22 @@ def weighted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node:
         return c.build.elementwise("log_sum_exp_terms", *(write_sum(c, t.log, node) for t in terms))
     one = next((t for t in terms if t.is_number() and t.coefficient == 1), None)
     operands: list[Node] = []
-    left = list(terms)
+    left, place = list(terms), -1
     for term in terms:
+        if term is one:
+            place = len(operands)
         if term not in left or term is one:
             continue
         left.remove(term)
         opposite = next((t for t in left if _cancels(t, term)), None)
-        one = None if opposite is not None and opposite is one else one
+        if opposite is not None and opposite is one:
+            one, place = None, -1
         if opposite is None:
             operands += mantissa_and_exponent(c, term, node)
         else:
             left.remove(opposite)
             operands += _difference(c, term, opposite, node)
-    return c.build.elementwise("log_sum_terms", *operands, params=(one is not None,))
+    return c.build.elementwise("log_sum_terms", *operands, params=(place,))
 
 
 def _cancels(one: Term, other: Term) -> bool:

@@ -9,7 +9,7 @@ from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.forms import ONE, Linear
 from stablegrad.rules.hazards import bounded, has_exponential
-from stablegrad.rules.known_quotients import sigmoid_slope
+from stablegrad.rules.known_quotients import power_of_cosh
 from stablegrad.rules.logarithm import expanded, log_of, write_linear
 from stablegrad.rules.rule import Rewritten, rule
 from stablegrad.rules.structure import gains
@@ -165,7 +165,7 @@ def _slope_of_sigmoid(c: Companions, node: Node) -> Rewritten | None:
     term, guards = c.single(node)
     if guards or len(term.factors) != 1 or next(iter(term.factors.values())) != -2:
         return None
-    found = sigmoid_slope(c, term.factors, term.exponent, node)
+    found = power_of_cosh(c, term.factors, term.exponent, node)
     if found is None or found[1] or found[2].parts:
         return None
     written = write_scaled(c, c.scaled(node), node)

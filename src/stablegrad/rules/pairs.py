@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational, integer_power, rational
 from stablegrad.rules import known_quotients
-from stablegrad.rules.forms import ONE, Linear, Term
+from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.log_of_sum import difference_to, lesser, one_plus_exponential, write_sum
 from stablegrad.rules.powers import less, raised
@@ -30,8 +30,8 @@ def _signed(node: Node) -> Node:
 
 def open_pairs(
     c: Companions, pairs: list[tuple[Node, Rational]], exponent: Linear, factors: dict[Node, Rational], like: Node
-) -> tuple[list[Node], Linear, Rational]:
-    """Powers of pairs as (pieces, exponent, number): each relative to the exponential that cancels best, where nothing
+) -> tuple[list[Node], list[Node], Linear, Rational]:
+    """Powers of pairs as (factors, divisors, exponent, number): each relative to the exponential that cancels best, where nothing
     is left that brings back what a piece loses by overflow or underflow; otherwise all with mantissa and shift."""
     pieces: list[Node] = []
     left, coefficient = exponent, rational(1)
@@ -41,13 +41,16 @@ def open_pairs(
         left, number = _open_pair(c, node, c.terms_of(node) or (), power, left, pieces, like)
         coefficient *= number
     else:
-        if _keep_range(c, pieces, left, any(is_sum_of_exponentials(c, n) for n in factors)):
-            return pieces, left, coefficient
-    pieces = []
+        if _keep_range(c, pieces, left, any(_unbounded(c, n) for n in factors)):
+            return pieces, [], left, coefficient
+    pieces, divisors = [], []
     for node, power in pairs:
         mantissa, exponent = mantissa_of_pair(c, node, power, exponent, like)
-        pieces.append(raised(c, mantissa, power))
-    return pieces, exponent, rational(1)
+        if power == -1:
+            divisors.append(mantissa)
+        else:
+            pieces.append(raised(c, mantissa, power))
+    return pieces, divisors, exponent, rational(1)
 
 
 def _keep_range(c: Companions, pieces: list[Node], left: Linear, sums_beside: bool) -> bool:
@@ -59,6 +62,10 @@ def _keep_range(c: Companions, pieces: list[Node], left: Linear, sums_beside: bo
     # Sigmoids are at most 1: what else is, takes their underflow no further than the product's own.
     ends = (k * c.facts.interval(part)[0 if k < 0 else 1] for part, k in left.parts.items())
     return not sums_beside and sum(map(float, ends)) <= LARGE
+
+
+def _unbounded(c: Companions, factor: Node) -> bool:
+    return is_sum_of_exponentials(c, factor) or c.facts.may_overflow(factor)
 
 
 def mantissa_of_pair(c: Companions, node: Node, power: Rational, exponent: Linear, like: Node) -> tuple[Node, Linear]:
@@ -73,10 +80,16 @@ def apart(
     c: Companions, terms: tuple[Term, ...], power: Rational, exponent: Linear, like: Node
 ) -> tuple[Node, Linear, int]:
     """(mantissa, the exponent with power * shift, sign) of t1 + t2, shifted by the larger of the two."""
+    alike = (terms[0].coefficient > 0) == (terms[1].coefficient > 0)
+    middle = terms[0].log.plus(terms[1].log).scaled(HALF)
+    if alike and not middle.parts:  # e^h + e^-h: the slopes of another mantissa and its shift would cancel near h = 0
+        half = write_sum(c, terms[0].log.plus(middle, -ONE), like)
+        shift = middle.plus(Linear({c.build.elementwise("cosh_shift", half): ONE}))
+        mantissa = c.build.elementwise("scaled_cosh", half)
+        return mantissa, exponent.plus(shift, power), 1 if terms[0].coefficient > 0 else -1
     base = lesser([len(exponent.plus(t.log, power).parts) for t in terms], terms)
     z = difference_to(c, terms, base, like)
     shift = terms[base].log.plus(Linear({c.build.elementwise("pair_shift", z): ONE}))
-    alike = (terms[0].coefficient > 0) == (terms[1].coefficient > 0)
     sign = 1 if terms[1 - base].coefficient > 0 else -1
     mantissa = c.build.elementwise("sum_of_pair" if alike else "difference_of_pair", z)
     return mantissa, exponent.plus(shift, power), sign

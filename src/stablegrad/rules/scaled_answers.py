@@ -33,10 +33,32 @@ def _added(sign: Rational) -> Callable[[Companions, Node], Scaled | None]:
             merged = collect(terms)
             if len(merged) >= len(terms):
                 return None  # a sum of plain values: one value
+        if len(terms) > 2 and len(collect(terms)) == len(terms):
+            terms = [*_closed(c, left, right, node.inputs[0]), *(
+                t.scaled(sign) for t in _closed(c, right, left, node.inputs[1]))]  # fmt: skip
         terms = simplified_sum(c, _flattened(c, terms), node)
         return as_scaled(terms, left.guards, right.guards)
 
     return answer
+
+
+def _closed(c: Companions, scaled: Scaled, beside: Scaled, node: Node) -> tuple[Term, ...]:
+    """The terms of an operand of a longer sum. What is exact as it stands is one term: a difference such as expm1(y)
+    would cancel against itself among others, and so would the slopes of cosh(x) beside plain values."""
+    if _is_difference(scaled.terms) or (
+        _is_even(scaled.terms) and not any(t.exponent or t.is_number() for t in beside.terms)
+    ):
+        return (c.single(node)[0],)
+    return scaled.terms
+
+
+def _is_difference(terms: tuple[Term, ...]) -> bool:
+    return len({t.coefficient > 0 for t in terms}) == 2
+
+
+def _is_even(terms: tuple[Term, ...]) -> bool:
+    """e^x + e^-x"""
+    return len(terms) == 2 and bool(terms[0].exponent.parts) and not terms[0].log.plus(terms[1].log).parts
 
 
 def _flattened(c: Companions, terms: list[Term]) -> list[Term]:
@@ -46,7 +68,8 @@ def _flattened(c: Companions, terms: list[Term]) -> list[Term]:
         ((node, power),) = term.factors.items() if len(term.factors) == 1 else ((None, 0),)
         inner = c.terms_of(node) if node is not None and power == 1 else None
         beside = Term(term.coefficient, {}, term.exponent)
-        out += [term] if inner is None else [t.times(beside) for t in inner]
+        closed = inner is None or _is_difference(inner) or _is_even(inner)
+        out += [term] if closed else [t.times(beside) for t in inner or ()]
     return out if len(out) <= _companions.MAX_TERMS else terms
 
 

@@ -8,6 +8,7 @@ shifted sum, or a softmax where its own entries stand above it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node, moved_inputs
@@ -96,7 +97,7 @@ def _written_term(c: Companions, term: Term, like: Node) -> Node:
     for pattern in (
         known_quotients.relative_expm1,
         known_quotients.tanh,
-        known_quotients.sigmoid_slope,
+        known_quotients.power_of_cosh,
         known_quotients.softmax,
     ):
         found = pattern(c, factors, exponent, like)
@@ -105,15 +106,16 @@ def _written_term(c: Companions, term: Term, like: Node) -> Node:
             pieces.append(node)
             coefficient *= number
     pairs = [(n, p) for n, p in sorted(factors.items(), key=lambda item: item[0].order) if is_pair(c, n)]
+    divisors: list[Node] = []
     if pairs:
         factors = {n: p for n, p in factors.items() if not is_pair(c, n)}
-        opened, exponent, number = open_pairs(c, pairs, exponent, factors, like)
+        opened, divisors, exponent, number = open_pairs(c, pairs, exponent, factors, like)
         pieces += opened
         coefficient *= number
     mantissa, exponent = open_factors(c, Term(ONE, factors, exponent), like)
     if mantissa is not None:
-        pieces.append(mantissa)
-    return _assembled(c, coefficient, pieces, exponent, like)
+        pieces.insert(0, mantissa)
+    return _assembled(c, coefficient, pieces, exponent, like, divisors)
 
 
 def _write_masked(c: Companions, term: Term, masks: list[Node], like: Node) -> Node:
@@ -146,11 +148,20 @@ def _distributed(c: Companions, term: Term) -> list[Term] | None:
     return out if out is not None and len(out) > 1 else None
 
 
-def _assembled(c: Companions, coefficient: Rational, pieces: list[Node], exponent: Linear, like: Node) -> Node:
+def _assembled(
+    c: Companions,
+    coefficient: Rational,
+    pieces: list[Node],
+    exponent: Linear,
+    like: Node,
+    divisors: Sequence[Node] = (),
+) -> Node:
     build = c.build
     product: Node | None = None
     for piece in pieces:
         product = piece if product is None else build.mul(product, piece)
+    for divisor in divisors:
+        product = raised(c, divisor, -ONE) if product is None else divided(c, product, divisor)
     if not exponent.parts:
         number = float(coefficient) * math.exp(_safe(exponent)) if exponent else coefficient
         if product is None:

@@ -163,6 +163,28 @@ def test_mantissa_and_shift_of_a_pair(name, sign):
     np.testing.assert_allclose(each(whole)(z), np.exp(wide), rtol=1e-5)
 
 
+def test_mantissa_and_shift_of_a_hyperbolic_cosine():
+    """The slope at a constant shift is the scaled sine, to the last digits also at 0 and at the border."""
+    h = floats(0, 1e-12, -1e-3, 1, -15.9, 16, 17, -40, 88, 3e38, -3e38)
+    slope = each(compositions.scaled_cosh)(h)
+    near, wide = h[:8], np.asarray(h[:8], np.float64)
+    scale = jnp.exp(compositions.cosh_shift(near))
+    np.testing.assert_allclose(compositions.scaled_cosh(near) * scale, 2 * np.cosh(wide), rtol=2e-6)
+    np.testing.assert_allclose(slope[:8] * scale, 2 * np.sinh(wide), rtol=2e-6)
+    np.testing.assert_array_equal(slope[8:], [1, 1, -1])
+    np.testing.assert_array_equal(compositions.scaled_cosh(h[8:]), [1, 1, 1])
+    assert np.isnan(compositions.scaled_cosh(floats(NAN)))[0]
+
+
+def test_a_logarithm_near_1():
+    """(x + (1 + y)) is exact where x + y is -1, 1 + (x + y) where both are small."""
+    x, y = floats(1e-12, 1e-12, 3, -2), floats(-1, 1e-10, 5, -2)
+    value = compositions.log_near_1(x + y, x + (1 + y))
+    np.testing.assert_allclose(value, [np.log(1e-12), 1.01e-10, np.log(9), NAN], rtol=1e-6)
+    slope = each(lambda x, y: compositions.log_near_1(x + y, x + (1 + y)))(x, y)
+    np.testing.assert_allclose(slope[:3], [1e12, 1, 1 / 9], rtol=1e-6)
+
+
 def test_a_pair_at_the_ends():
     ends = floats(INF, -INF, NAN)
     np.testing.assert_array_equal(compositions.pair_shift(ends)[:2], [INF, 0])
@@ -172,20 +194,20 @@ def test_a_pair_at_the_ends():
 
 def test_the_logarithm_of_one_and_a_small_number():
     m, e = floats(1e-10, -1e-10, 1e-10, 1, 0), floats(0.5, 0, 200, 200, 3)
-    value = compositions.log_sum_terms(m, e, one=True)
+    value = compositions.log_sum_terms(m, e, one=0)
     np.testing.assert_allclose(value, np.log1p(np.float64(m) * np.exp(np.float64(e))), rtol=1e-6)
-    slope = jax.vmap(jax.grad(lambda m, e: compositions.log_sum_terms(m, e, one=True)))(m[:4], e[:4])
+    slope = jax.vmap(jax.grad(lambda m, e: compositions.log_sum_terms(m, e, one=0)))(m[:4], e[:4])
     small = np.exp(np.float64(e[:4]))
     np.testing.assert_allclose(slope, small / (1 + np.float64(m[:4]) * small), rtol=1e-5)
 
 
 def test_the_logarithm_of_one_and_a_number_that_cancels_it():
     """The side that is not taken is the logarithm of 0: no NaN comes from there."""
-    value, slopes = jax.value_and_grad(lambda m, e: compositions.log_sum_terms(m, e, one=True), (0, 1))(-1.0, 0.0)
+    value, slopes = jax.value_and_grad(lambda m, e: compositions.log_sum_terms(m, e, one=0), (0, 1))(-1.0, 0.0)
     assert (float(value), *map(float, slopes)) == (-INF, INF, -INF)
 
     def two(m, e):
-        return compositions.log_sum_terms(np.float32(-2), np.float32(0), m, e, one=True)  # 1 - 2 + m e^e
+        return compositions.log_sum_terms(np.float32(-2), np.float32(0), m, e, one=0)  # 1 - 2 + m e^e
 
     value, slopes = jax.value_and_grad(two, (0, 1))(1.0, 2.0)
     right = [np.log(np.exp(2) - 1), np.exp(2) / (np.exp(2) - 1), np.exp(2) / (np.exp(2) - 1)]

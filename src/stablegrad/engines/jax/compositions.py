@@ -82,9 +82,17 @@ def _larger(a: Any, b: Any) -> Any:
     return np.maximum(a, b) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else lax.max(a, b)
 
 
-def log_sum_terms(*pairs: Any, one: bool = False) -> Any:
-    """log of the sum of m * exp(e) over pairs m1, e1, m2, e2 ..., and of 1 if `one`: NaN if the sum is negative."""
-    if not one:
+def log_near_1(rest: Any, whole: Any) -> Any:
+    """log of `whole`, which is 1 + `rest`: by the rest where that is small."""
+    near = lax.lt(lax.abs(rest), _number(rest, 0.5))
+    inside, outside = lax.select(near, rest, _number(rest, 0)), lax.select(near, _number(rest, 1), whole)
+    return lax.select(near, numerics.log1p(inside), lax.log(outside))
+
+
+def log_sum_terms(*pairs: Any, one: int = -1) -> Any:
+    """log of the sum of m * exp(e) over pairs m1, e1, m2, e2 ..., with a 1 in front of pairs[one] if one >= 0: NaN if
+    the sum is negative."""
+    if one < 0:
         s = shift_terms(*pairs)
         entries = [_entry(m, e, s) for m, e in zip(pairs[::2], pairs[1::2])]
         return lax.add(lax.log(functools.reduce(lax.add, entries)), s)
@@ -92,11 +100,12 @@ def log_sum_terms(*pairs: Any, one: bool = False) -> Any:
     zero = _number(others, 0)
     # What is small is not rounded away beside the 1. Either side gets zeros where it is not taken: no slope there is
     # infinite or NaN, as it is of a logarithm that happens to be one of 0.
-    near = lax.lt(lax.abs(others), _number(others, 2))
+    near = lax.bitwise_and(lax.gt(others, _number(others, -0.5)), lax.lt(others, _number(others, 2)))
     inside = [lax.select(near, zero + operand, zero) for operand in pairs]
     outside = [lax.select(near, zero, zero + operand) for operand in pairs]
+    pair = (_number(others, 1), zero)  # in its place: (1 + x) + y is not 1 + (x + y)
     rest = functools.reduce(lax.add, [numerics.mul_exp(m, e) for m, e in zip(inside[::2], inside[1::2])])
-    return lax.select(near, numerics.log1p(rest), log_sum_terms(*outside, _number(others, 1), zero))
+    return lax.select(near, numerics.log1p(rest), log_sum_terms(*outside[:one], *pair, *outside[one:]))
 
 
 def pair_shift(z: Any) -> Any:
@@ -118,6 +127,25 @@ def difference_of_pair(z: Any) -> Any:
 def _downward(z: Any) -> Any:
     """-|z|, by branches: at 0 the slopes of these functions add up to the right one."""
     return lax.select(lax.gt(z, _number(z, 0)), lax.neg(z), z)
+
+
+CENTRE = 16.0
+
+
+def cosh_shift(h: Any) -> Any:
+    """|h|, or 0 where e^h and e^-h are in range as they are; constant for the derivative."""
+    size = lax.stop_gradient(lax.abs(h))
+    return lax.select(lax.lt(size, _number(h, CENTRE)), _number(h, 0), size)
+
+
+def scaled_cosh(h: Any) -> Any:
+    """(e^h + e^-h) / exp(cosh_shift(h)), the shift held constant for the derivative: near 0 by the function itself,
+    which has the right slope there; beyond by two exponentials, of which one is 1."""
+    shift = cosh_shift(h)
+    near, zero = lax.eq(shift, _number(h, 0)), _number(h, 0)
+    inside, outside = lax.select(near, h, zero), lax.select(near, zero, h)
+    tails = lax.add(lax.exp(lax.sub(outside, shift)), lax.exp(lax.sub(lax.neg(outside), shift)))
+    return lax.select(near, lax.mul(lax.cosh(inside), _number(h, 2)), tails)
 
 
 def log_sum_exp_terms(*exponents: Any) -> Any:
