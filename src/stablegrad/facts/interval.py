@@ -310,6 +310,8 @@ def _where(which: Node, x: Node, holds: bool, bound: Interval) -> Interval:
 # Bounds whatever the input.
 FIXED: dict[str, Interval] = {
     "rsqrt": (0.0, math.inf),
+    "norm": (0.0, math.inf),
+    "norm_of_terms": (0.0, math.inf),
     "sin": (-1.0, 1.0),
     "cos": (-1.0, 1.0),
     "acos": (0.0, math.pi),

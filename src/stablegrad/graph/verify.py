@@ -285,7 +285,7 @@ CHECKS: dict[str, Callable[[Node], None]] = {
     "stop_gradient": _same,
     "move": _move,
     **_table(_reduction, "reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or reduce_xor"),
-    **_table(_reduction, "logsumexp logsumexp_weighted shift shift_weighted log_abs_product"),
+    **_table(_reduction, "norm logsumexp logsumexp_weighted shift shift_weighted log_abs_product"),
     **_table(_index_reduction, "argmax argmin"),
     **_table(_along, "log_softmax softmax log_sum_others log_one_minus_softmax one_minus_softmax"),
     **_table(_cumulative, "cumsum cumprod cummax cummin cumlogsumexp"),

@@ -31,8 +31,9 @@ def _signed(node: Node) -> Node:
 def open_pairs(
     c: Companions, pairs: list[tuple[Node, Rational]], exponent: Linear, factors: dict[Node, Rational], like: Node
 ) -> tuple[list[Node], list[Node], Linear, Rational]:
-    """Powers of pairs as (factors, divisors, exponent, number): each relative to the exponential that cancels best, where nothing
-    is left that brings back what a piece loses by overflow or underflow; otherwise all with mantissa and shift."""
+    """Powers of pairs as (factors, divisors, exponent, number): each relative to the exponential that cancels best,
+    where nothing is left that brings back what a piece loses by overflow or underflow; otherwise all with mantissa
+    and shift."""
     pieces: list[Node] = []
     left, coefficient = exponent, rational(1)
     for node, power in pairs:

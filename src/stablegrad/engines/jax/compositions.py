@@ -150,8 +150,16 @@ def scaled_cosh(h: Any) -> Any:
 
 def log_sum_exp_terms(*exponents: Any) -> Any:
     """log of the sum of exp(e) over a few arrays of one shape."""
-    stacked = lax.concatenate([lax.expand_dims(e, (0,)) for e in exponents], 0)
-    return numerics.logsumexp(stacked, axis=(0,))
+    return numerics.logsumexp(_stacked(exponents), axis=(0,))
+
+
+def norm_of_terms(*roots: Any) -> Any:
+    """sqrt of the sum of squares of a few arrays of one shape."""
+    return numerics.norm(_stacked(roots), axis=(0,))
+
+
+def _stacked(arrays: Any) -> Any:
+    return lax.concatenate([lax.expand_dims(a, (0,)) for a in arrays], 0)
 
 
 def _sides(x: Any) -> tuple[Any, Any, Any]:

@@ -181,6 +181,8 @@ EMIT: dict[str, Callable[..., Any]] = {
     "pair_shift": _shaped(compositions.pair_shift),
     "sum_of_pair": _shaped(compositions.sum_of_pair),
     "difference_of_pair": _shaped(compositions.difference_of_pair),
+    "norm": _axes(_late("norm")),
+    "norm_of_terms": _shaped(compositions.norm_of_terms),
     "cosh_shift": _shaped(compositions.cosh_shift),
     "scaled_cosh": _shaped(compositions.scaled_cosh),
     "log_near_1": _shaped(compositions.log_near_1),

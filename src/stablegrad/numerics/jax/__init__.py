@@ -16,6 +16,7 @@ from stablegrad.numerics.jax.products import (
     xlogy,
 )
 from stablegrad.numerics.jax.quotients import divide, exprel, log1prel
+from stablegrad.numerics.jax.norms import norm
 from stablegrad.numerics.jax.reductions import log_matmul_exp, logsumexp, logsumexp_weighted
 from stablegrad.numerics.jax.sigmoids import log_cosh, log_sigmoid, sigmoid, softplus, tanh
 from stablegrad.numerics.jax.softmaxes import log_softmax, one_minus_softmax, softmax
@@ -50,6 +51,7 @@ __all__ = [
     "logsumexp",
     "logsumexp_weighted",
     "mul_exp",
+    "norm",
     "one_minus_softmax",
     "sigmoid",
     "sigmoid_cross_entropy",
