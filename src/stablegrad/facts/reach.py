@@ -1,4 +1,4 @@
-"""What a value is made of, in three bits: whether exponentials, logarithms or quotients stand under it, through
+"""What a value is made of, in four bits: whether exponentials, logarithms, quotients or roots stand under it, through
 operations that companions look through. Rules ask this first; of most nodes nothing further has to be asked.
 """
 
@@ -8,12 +8,15 @@ from collections.abc import Callable
 
 from stablegrad.graph.node import Node, is_float
 
-EXPONENTIAL, LOGARITHM, QUOTIENT = 1, 2, 4
+EXPONENTIAL, LOGARITHM, QUOTIENT, ROOT = 1, 2, 4, 8
 
 OWN = {
     **dict.fromkeys("exp exp2 expm1 logistic tanh cosh sinh logaddexp".split(), EXPONENTIAL),
     **dict.fromkeys("log log1p logaddexp".split(), LOGARITHM),
-    **dict.fromkeys("div rsqrt".split(), QUOTIENT),
+    "div": QUOTIENT,
+    "rsqrt": QUOTIENT | ROOT,
+    "sqrt": ROOT,
+    "pow": ROOT,
 }
 OWN["logaddexp"] = EXPONENTIAL | LOGARITHM
 THROUGH = frozenset(

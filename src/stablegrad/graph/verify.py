@@ -287,7 +287,7 @@ CHECKS: dict[str, Callable[[Node], None]] = {
     **_table(_reduction, "reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or reduce_xor"),
     **_table(_reduction, "norm logsumexp logsumexp_weighted shift shift_weighted log_abs_product"),
     **_table(_index_reduction, "argmax argmin"),
-    **_table(_along, "log_softmax softmax log_sum_others log_one_minus_softmax one_minus_softmax"),
+    **_table(_along, "product_of_others log_softmax softmax log_sum_others log_one_minus_softmax one_minus_softmax"),
     **_table(_cumulative, "cumsum cumprod cummax cummin cumlogsumexp"),
     **_table(_pairs, "shift_terms log_sum_terms"),
     "output": _output,

@@ -1,0 +1,85 @@
+"""Rules about powers: one that undoes a root, one spelled by a logarithm, one of a product."""
+
+from __future__ import annotations
+
+from stablegrad.facts.reach import LOGARITHM, ROOT
+from stablegrad.graph.node import Node, literal_number
+from stablegrad.graph.rational import rational
+from stablegrad.rules.arguments import log_argument
+from stablegrad.rules.companions import Companions
+from stablegrad.rules.forms import Linear
+from stablegrad.rules.hazards import safely_positive
+from stablegrad.rules.log_of_sum import write_sum
+from stablegrad.rules.rule import Rewritten, guarded, rule
+from stablegrad.rules.sqrt import square_root
+from stablegrad.rules.value import write_scaled
+from stablegrad.rules.vanished import keep_divided
+
+
+@rule("integer_pow", "square", "pow", "mul", "div")
+def power_that_undoes_root(c: Companions, node: Node) -> Rewritten | None:
+    """sqrt(x)**2 is x, (x**0.25)**8 is x**2, NaN where x is negative: the slope of a root is infinite at 0."""
+    if not c.facts.reach(node) & ROOT or c.trivial(node):
+        return None
+    before = [c.single(i)[0] for i in node.inputs if literal_number(i) is None]
+    rooted = {n for t in before for n, p in t.factors.items() if p.denominator != 1 and not safely_positive(c, n)}
+    scaled = c.scaled(node)
+    after = {n: p for t in scaled.terms for n, p in t.factors.items()}
+    undone = {n for n in rooted if after.get(n, rational(1)).denominator == 1}
+    if not undone:
+        return None
+    written = keep_divided(c, write_scaled(c, scaled, node), before, scaled.terms)
+    unsure = frozenset(n for n in undone if not c.facts.nonnegative(n))
+    written = guarded(c, written, unsure)
+    return None if written is node else Rewritten(written, "a root is undone; its slope at 0 is infinite")
+
+
+@rule("exp")
+def power_by_logarithm(c: Companions, node: Node) -> Rewritten | None:
+    """exp(p log(x) + r) is x**p exp(r): its slopes are finite at x = 0."""
+    if not c.facts.reach(node.inputs[0]) & LOGARITHM:
+        return None
+    linear = c.linear(node.inputs[0])
+    for part, times in linear.parts.items():
+        if part.op.name != "mul":
+            continue
+        for p, logarithm in (part.inputs, part.inputs[::-1]):
+            inner = c.linear(logarithm)
+            if len(inner.parts) != 1 or inner.constant or inner.logs:
+                continue
+            ((log, k),) = inner.parts.items()
+            x = log_argument(c, log)
+            if x is None or log.op.name == "logaddexp" or c.facts.positive(x) or x.shape != node.shape:
+                continue
+            rest = Linear({n: t for n, t in linear.parts.items() if n is not part}, linear.constant, linear.logs)
+            exponent = write_sum(c, rest, node) if rest else c.build.full(0, node)
+            written = c.build.elementwise("power_exp", x, c.build.scale(p, times * k), exponent)
+            return Rewritten(written, "a power spelled by a logarithm; the slopes of x**p are finite where x is 0")
+    return None
+
+
+@rule("pow", "sqrt")
+def power_of_product(c: Companions, node: Node) -> Rewritten | None:
+    """prod(x)**(1 / n), a geometric mean: the product leaves the range before its root does."""
+    base = node.inputs[0]
+    power = 0.5 if node.op.name == "sqrt" else literal_number(node.inputs[1])
+    if base.op.name != "reduce_prod" or power is None or power <= 0 or float(power).is_integer():
+        return None
+    if safely_positive(c, base) or square_root(c, base) is not None:
+        return None
+    axes = base.params[0]
+    written = c.graph.node("power_of_product", base.inputs, (axes, float(power)), node.shape, node.dtype)
+    return Rewritten(written, "the product can leave the range where its root does not")
+
+
+@rule("div")
+def product_over_factor(c: Companions, node: Node) -> Rewritten | None:
+    """prod(x) / x is the product of the others, also where a factor is 0."""
+    above, x = node.inputs
+    core = above.inputs[0] if above.op.name == "arrange" else above
+    if core.op.name != "reduce_prod" or core.inputs[0] is not x or len(core.params[0]) != 1 or c.facts.positive(x):
+        return None
+    if c.build.lay_back(core, x.shape, core.params[0]) is not above:
+        return None
+    others = c.build.keep("product_of_others", x, core.params[0])
+    return Rewritten(others, "0 / 0 where a factor is 0; the product of the others is what remains")
