@@ -35,10 +35,10 @@ ARGUMENTS = {
 # The most equations that a call may put into the program of the caller (float32).
 EQUATIONS = {
     "log_matmul_exp": 16,
-    "log_one_minus_softmax": 63,
+    "log_one_minus_softmax": 66,
     "log_sum_others": 50,
-    "log_softmax": 39,  # three guard against a maximum that XLA contracts; without them values are wrong
-    "log_softmax_of_picks": 39,
+    "log_softmax": 45,  # three guard against a maximum that XLA contracts; without them values are wrong
+    "log_softmax_of_picks": 45,
     "logsumexp": 26,
     "exprel": 28,
     "logsumexp_weighted": 32,
@@ -46,9 +46,9 @@ EQUATIONS = {
     "log_ndtr": 50,
     "log_of_product": 25,
     "log_of_quotient": 24,
-    "one_minus_softmax": 38,
+    "one_minus_softmax": 43,
     "softmax": 26,
-    "softmax_cross_entropy": 42,
+    "softmax_cross_entropy": 45,
 }
 
 

@@ -95,7 +95,7 @@ def softmax_cross_entropy(x: jax.Array, t: jax.Array, axis: Axis = -1) -> jax.Ar
     """-sum(t * log_softmax(x)) over `axis` (an int or a tuple); the result lacks those axes.
 
     x: logits, t: targets of the same shape: one-hot, probabilities, or any weights. An entry -inf adds 0 if its
-    target is 0, else an infinity. All entries -inf, or one inf: NaN. (A gap between logits times a target of more
+    target is 0, else an infinity. All entries -inf, or an entry inf: NaN. (A gap between logits times a target of more
     than 2e31 in float32 counts as infinite.)
     The derivative by x is sum(t) * softmax(x) - t, accurate for confident predictions too: for a one-hot target at
     the largest entry, that entry's is minus the sum of the other probabilities. (Where the targets of the others sum

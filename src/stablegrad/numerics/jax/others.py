@@ -41,8 +41,8 @@ def _log_sum_others_rule(axis, primals, tangents):
 def log_one_minus_softmax(x: jax.Array, axis: Axis = -1) -> jax.Array:
     """log(1 - softmax(x)) along `axis` (one axis), for probabilities near 0 and near 1 alike.
 
-    It is log_sigmoid(log_sum_others(x) - x). -inf for a single entry, 0 at an entry -inf; all entries -inf:
-    NaN.
+    It is log_sigmoid(log_sum_others(x) - x). -inf for a single entry, 0 at an entry -inf; all entries -inf,
+    and an entry inf: NaN.
 
     >>> print(log_one_minus_softmax(jnp.array([100.0, 0.0])))
     [-100.    0.]
@@ -71,7 +71,7 @@ def _log_odds_against(x: jax.Array, axis: Axis) -> jax.Array:
         spread(gap + lax.log1p(rest), x, axis),
         select(x == peak, 0.0, peak - x) + _log1p_of_lower(second, gap, terms, rest, axis),
     )
-    return select(peak == -jnp.inf, jnp.nan, odds)
+    return select((x == peak) & (lax.abs(peak) == jnp.inf), jnp.nan, odds)
 
 
 @derivative_of(_log_odds_against)

@@ -31,7 +31,7 @@ def logsumexp(x: jax.Array, axis: Axis = None) -> jax.Array:
     """log(sum(exp(x))) over `axis` (all axes by default); the result lacks those axes.
 
     Accurate also where the result is near 0 or near the maximum: it is max + log1p(the sum of the others).
-    All entries -inf: -inf, with zero gradient. An entry inf: inf, with gradient 1 there, shared among equals.
+    All entries -inf: -inf, with zero gradient. An entry inf: inf, with gradient 1 there; NaN if there are several.
     The derivative is the softmax.
 
     >>> x = jax.numpy.array([0.0, -20.0])
@@ -103,7 +103,7 @@ def _with_probabilities(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array,
     """logsumexp, and the softmax, but 0 where all entries are -inf."""
     maximum, total, exponentials = _shifted_sum(x, axis)
     value = maximum + lax.log1p(_rest(x, maximum, total, axis))
-    share = 1 / select(total == 0, jnp.inf, total)
+    share = 1 / select(total == 0, jnp.inf, select((maximum == jnp.inf) & (total > 1), jnp.nan, total))
     return value, exponentials * spread(share, x, axis)
 
 

@@ -22,7 +22,7 @@ __all__ = ["log_softmax", "one_minus_softmax", "softmax"]
 def softmax(x: jax.Array, axis: Axis = -1) -> jax.Array:
     """exp(x) / sum(exp(x)) along `axis` (an int or a tuple).
 
-    Entries -inf give 0. All entries -inf: NaN, the 0/0 that it is. Entries inf share 1 among them.
+    Entries -inf give 0. All entries -inf: NaN, the 0/0 that it is. An entry inf is NaN, inf/inf, and the others 0.
     The derivative p_i ((1 - p_i) dx_i - sum of p_j dx_j over the others) holds for confident predictions too.
 
     >>> [float(p) for p in softmax(jax.numpy.array([1000.0, 1000.0, -jax.numpy.inf]))]
@@ -45,8 +45,8 @@ def log_softmax(x: jax.Array, axis: Axis = -1) -> jax.Array:
 
     At the largest entry the value is -log1p(sum of the others relative to it), which a confident prediction
     does not round to 0. Entries -inf give -inf, and no gradient flows into them from the others, nor NaN from
-    anywhere. All entries -inf: NaN, as the exact 0/0. Reverse mode yields 1 - p at a confident prediction
-    without cancellation.
+    anywhere. All entries -inf: NaN, as the exact 0/0. An entry inf is NaN and the others -inf. Reverse mode yields
+    1 - p at a confident prediction without cancellation.
 
     >>> import jax
     >>> x = jax.numpy.array([30.0, 0.0])
@@ -67,7 +67,7 @@ def _log_softmax_rule(axis, primals, tangents):
 def one_minus_softmax(x: jax.Array, axis: Axis = -1) -> jax.Array:
     """1 - softmax(x) as the share of the other entries: accurate where the softmax rounds to 1.
 
-    1 at entries -inf; all entries -inf: NaN.
+    1 at entries -inf; all entries -inf: NaN. An entry inf is NaN and the others 1.
 
     >>> print(f"{one_minus_softmax(jax.numpy.array([30.0, 0.0]))[0]:.4e}")
     9.3576e-14
@@ -75,7 +75,8 @@ def one_minus_softmax(x: jax.Array, axis: Axis = -1) -> jax.Array:
     exponentials = powers(x, axis)
     share, others = sums(exponentials, axis)
     others_of_all = spread(total_less_one(share, others), x, axis) + (1 - exponentials)
-    return others_of_all * spread(largest_probability(share, others), x, axis)
+    others_of_all = others_of_all * spread(largest_probability(share, others), x, axis)
+    return select(exponentials == 0, 1.0, others_of_all)  # beside an infinity it was inf * 0
 
 
 @derivative_of(one_minus_softmax)
@@ -86,20 +87,26 @@ def _one_minus_softmax_rule(axis, primals, tangents):
 
 
 def powers(x: jax.Array, axis: tuple[int, ...]) -> jax.Array:
-    """exp(x - maximum), 1 at entries inf; NaN where all are -inf.
+    """exp(x - maximum), NaN where all are -inf. If the maximum is inf: inf there and 0 elsewhere, so that what is
+    divided by their sum is the inf/inf, or the 0, that it is.
 
     At the maximum it is exactly 1: `at_most` is not only for infinities. Where x is k * z, XLA contracts a plain
     x - maximum into one rounding of k * z - maximum, which need not be 0, but not across a minimum.
     """
-    top = float(jnp.finfo(x.dtype).max)
-    return lax.exp(at_most(x, top) - spread(at_most(lax.reduce_max(x, axis), top), x, axis))
+    number = jnp.finfo(x.dtype)
+    top = float(number.max)
+    maximum = lax.reduce_max(x, axis)
+    bounded = at_most(maximum, top)
+    # The difference is 0 or, beside an infinity, inf: then the bound is lowered by a few of its ulp.
+    lowered = bounded - at_most(maximum - bounded, top * float(number.eps))
+    return lax.exp(at_most(x, top) - spread(lowered, x, axis))
 
 
 def sums(exponentials: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
     """3/2 of the largest probability (from 1 on, one entry outweighs the others twice), and the sum without the ones.
 
     `exponentials` are `powers`. One is their largest, so that where it occurs once, the second sum is the first less
-    1, but keeps the digits of a small one.
+    1, but keeps the digits of a small one. Beside an infinity the first is 0.
     """
     share = lax.optimization_barrier(1.5 / lax.reduce_sum(exponentials, axis))
     return share, lax.reduce_sum(exponentials - lax.floor(exponentials), axis)
@@ -135,7 +142,8 @@ def factors(share: jax.Array, others: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 def log_of_shares(x: jax.Array, share: jax.Array, others: jax.Array, axis: tuple[int, ...]) -> jax.Array:
     """log_softmax(x), from `sums`."""
-    maximum = lax.reduce_max(lax.optimization_barrier(x), axis)
+    others = select(share == 0, 0.0, others)  # beside an infinity they were inf - inf
+    maximum = at_most(lax.reduce_max(lax.optimization_barrier(x), axis), float(jnp.finfo(x.dtype).max))
     # This conditional on rows keeps the maximum from being stored for each entry.
     maximum = spread(select(maximum == -jnp.inf, jnp.nan, maximum), x, axis)
     return select(x == maximum, 0.0, x - maximum) - spread(log_total(share, others), x, axis)
