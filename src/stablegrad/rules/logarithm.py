@@ -153,7 +153,7 @@ def is_plain(c: Companions, node: Node) -> bool:
     from stablegrad.rules.value import shifted
 
     inner = node.inputs[0] if node.op.name == "abs" else node
-    if under_moves(c, inner) is not None:
+    if under_moves(c, inner) is not None or log_of_product.holds_exponentials(c, inner):
         return False
     return c.terms_of(node) is None and shifted(c, inner) is None and structure.log_by_structure(c, node) is None
 

@@ -116,9 +116,10 @@ def _of_select(c: Companions, node: Node) -> Node | None:
     """where(c, x**2, 0) is where(c, x, 0)**2."""
     which, *cases = node.inputs
     roots = [case if literal_number(case) == 0 else square_root(c, case) for case in cases]
-    if any(root is None for root in roots):
+    found = tuple(root for root in roots if root is not None)
+    if len(found) < len(roots):
         return None
-    return c.graph.node("select", (which, *roots), node.params, node.shape, node.dtype)
+    return c.graph.node("select", (which, *found), node.params, node.shape, node.dtype)
 
 
 def _of_move(c: Companions, node: Node) -> Node | None:

@@ -176,6 +176,19 @@ def test_mantissa_and_shift_of_a_hyperbolic_cosine():
     assert np.isnan(compositions.scaled_cosh(floats(NAN)))[0]
 
 
+def test_a_pair_of_unequal_terms():
+    z = floats(0, 1e-6, -1, 1, 30, -30)
+    for ratio in (4.0, 0.25):
+        whole = compositions.sum_of_pair(z, ratio) * jnp.exp(compositions.pair_shift(z))
+        np.testing.assert_allclose(whole, 1 + ratio * np.exp(np.asarray(z, np.float64)), rtol=1e-5)
+
+
+def test_the_size_of_a_number():
+    s = floats(1, -3, 1000, 0.1, 0, INF, 1e-30)
+    np.testing.assert_array_equal(compositions.held_size(s), [1, -4, 1024, 0.125, 1, 1, 2.0**-100])
+    assert not each(compositions.held_size)(s).any()
+
+
 def test_a_logarithm_near_1():
     """(x + (1 + y)) is exact where x + y is -1, 1 + (x + y) where both are small."""
     x, y = floats(1e-12, 1e-12, 3, -2), floats(-1, 1e-10, 5, -2)

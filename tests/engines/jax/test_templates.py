@@ -22,7 +22,7 @@ ONE_INPUT = """
     abs sign floor ceil erf erfc lgamma digamma square erf_inv softplus log_sigmoid sigmoid log1mexp log_expm1 exprel
     log1prel log_cosh cosm1 log_erfc stable_expm1 stable_tanh stable_asinh stable_acosh stable_atanh nonnegative
     log_softplus log1mexp_of_exp inverse_exprel inverse_expm1 sigmoid_slope stop_gradient
-    pair_shift sum_of_pair difference_of_pair cosh_shift scaled_cosh
+    pair_shift sum_of_pair difference_of_pair cosh_shift scaled_cosh held_size
 """.split()
 TWO_INPUTS = """
     add sub mul div pow max min atan2 rem logdiffexp mul_exp times_log stable_logaddexp stable_xlogy stable_div require
