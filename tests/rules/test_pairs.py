@@ -71,6 +71,9 @@ PROGRAMS = {
     "log(1 - tanh(x) tanh(y))": (lambda x, y: jnp.log(1 - jnp.tanh(x) * jnp.tanh(y)), [(5.0, 5.0), (0.1, 0.2)]),
     "log(1 - tanh(x) / (1 + e^y))": (lambda x, y: jnp.log(1 - jnp.tanh(x) / (1 + jnp.exp(y))), [(5.0, -7.0)]),
     "e^x / max(e^y, 1)": (lambda x, y: jnp.exp(x) / jnp.maximum(jnp.exp(y), 1), [(1.0, 2.0), (1.0, -2.0)]),
+    "log1p(-(1 + x) / (1 + e^y))": (
+        lambda x, y: jnp.log1p(-(1 + x) / (1 + jnp.exp(y))), [(5.0, 24.0), (0.3, 0.1)]),
+    "1 - (1 + x) / (1 + e^y)": (lambda x, y: 1 - (1 + x) / (1 + jnp.exp(y)), [(5.0, 24.0), (0.3, 0.1)]),
     "x s(y) / (1 + e^x)": (lambda x, y: x * sigmoid(y) / (1 + jnp.exp(x)), [(100.0, 1.0), (80.0, -80.0), (1.0, 2.0)]),
 }  # fmt: skip
 KNOWN = {

@@ -83,7 +83,7 @@ def _larger(a: Any, b: Any) -> Any:
 
 
 def held_size(s: Any) -> Any:
-    """The power of two nearest to |s|, with the sign of s, constant for the derivative; 1 where s is 0 or infinite."""
+    """About the power of two nearest to |s|, with the sign of s, constant for the derivative; 1 for 0 and infinities."""
     held = lax.stop_gradient(s)
     size, one = lax.abs(held), _number(s, 1)
     usable = lax.bitwise_and(lax.gt(size, _number(s, 0)), lax.is_finite(size))
@@ -96,6 +96,12 @@ def log_near_1(rest: Any, whole: Any) -> Any:
     near = lax.lt(lax.abs(rest), _number(rest, 0.5))
     inside, outside = lax.select(near, rest, _number(rest, 0)), lax.select(near, _number(rest, 1), whole)
     return lax.select(near, numerics.log1p(inside), lax.log(outside))
+
+
+def log_of_1_and(rest: Any, logarithm: Any) -> Any:
+    """`logarithm`, which is log(1 + `rest`): by the rest where that is small."""
+    near = lax.lt(lax.abs(rest), _number(rest, 0.25))
+    return lax.select(near, numerics.log1p(lax.select(near, rest, _number(rest, 0))), logarithm)
 
 
 def log_sum_terms(*pairs: Any, one: int = -1) -> Any:

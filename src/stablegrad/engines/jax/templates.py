@@ -184,6 +184,7 @@ EMIT: dict[str, Callable[..., Any]] = {
     "power_exp": _shaped(_late("power_exp")),
     "power_of_product": lambda node, x: numerics.power_of_product(node.params[1])(x, node.params[0]),
     "product_of_others": lambda node, x: numerics.product_of_others(x, *node.params[0]),
+    "log_of_1_and": _shaped(compositions.log_of_1_and),
     "held_size": _shaped(compositions.held_size),
     "norm": _axes(_late("norm")),
     "norm_of_terms": _shaped(compositions.norm_of_terms),
