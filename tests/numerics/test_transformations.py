@@ -28,6 +28,7 @@ ARGUMENTS = {
     "log_of_product": (POSITIVE, INSIDE),
     "log_of_quotient": (POSITIVE, INSIDE),
     "acosh": (POSITIVE,),
+    "power_exp": (POSITIVE, INSIDE, -INSIDE),
     "sigmoid_cross_entropy": (POSITIVE, INSIDE),
     "softmax_cross_entropy": (POSITIVE, INSIDE),
 }

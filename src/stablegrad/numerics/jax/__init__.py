@@ -17,7 +17,7 @@ from stablegrad.numerics.jax.products import (
 )
 from stablegrad.numerics.jax.quotients import divide, exprel, log1prel
 from stablegrad.numerics.jax.norms import norm
-from stablegrad.numerics.jax.powers import power_exp, power_of_product, product_of_others
+from stablegrad.numerics.jax.powers import power_exp
 from stablegrad.numerics.jax.reductions import log_matmul_exp, logsumexp, logsumexp_weighted
 from stablegrad.numerics.jax.sigmoids import log_cosh, log_sigmoid, sigmoid, softplus, tanh
 from stablegrad.numerics.jax.softmaxes import log_softmax, one_minus_softmax, softmax
@@ -55,8 +55,6 @@ __all__ = [
     "norm",
     "one_minus_softmax",
     "power_exp",
-    "power_of_product",
-    "product_of_others",
     "sigmoid",
     "sigmoid_cross_entropy",
     "softmax",
