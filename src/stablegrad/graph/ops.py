@@ -112,6 +112,7 @@ _add("arithmetic", "asked", emitted=True)
 _add(
     "arithmetic",
     "logsumexp logsumexp_weighted log_softmax softmax log_sum_others log_one_minus_softmax one_minus_softmax "
-    "norm power_of_product product_of_others shift shift_weighted log_abs_product softmax_cross_entropy log_softmax_of_picks",
+    "norm power_of_product product_of_others shift shift_weighted log_abs_product softmax_cross_entropy "
+    "log_softmax_of_picks",
     emitted=True,
 )

@@ -23,7 +23,7 @@ from stablegrad.numerics.jax.quotients import divide
 
 __all__ = ["power_exp"]
 
-Pair: TypeAlias = tuple[jax.Array, jax.Array]
+Pair: TypeAlias = tuple[jax.Array, ...]  # mantissa, exponent
 
 
 @elementwise
@@ -171,13 +171,10 @@ def _others(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
     last = tuple(lax.slice_in_dim(one, 1, size, axis=axis) for one in pair)
     before = lax.associative_scan(_pair_product, first, axis=axis)
     after = lax.associative_scan(_pair_product, last, axis=axis, reverse=True)
-    nothing = tuple(lax.full_like(lax.slice_in_dim(one, 0, 1, axis=axis), k) for one, k in zip(pair, (1, 0)))
-    return _times_power_of_two(
-        *_pair_product(
-            tuple(lax.concatenate([one, more], axis) for one, more in zip(nothing, before)),
-            tuple(lax.concatenate([more, one], axis) for one, more in zip(nothing, after)),
-        )
-    )
+    one = tuple(lax.full_like(lax.slice_in_dim(part, 0, 1, axis=axis), k) for part, k in zip(pair, (1, 0)))
+    before = tuple(lax.concatenate(parts, axis) for parts in zip(one, before))
+    after = tuple(lax.concatenate(parts, axis) for parts in zip(after, one))
+    return _times_power_of_two(*_pair_product(before, after))
 
 
 def _times_power_of_two(x: jax.Array, exponent: jax.Array) -> jax.Array:
