@@ -142,8 +142,9 @@ class Program:
             )
             if self.slope_of_log_of_zero:
                 right |= np.isinf(np.asarray(found.gradient[k], np.float64)) & ~np.isnan(np.asarray(g, np.float64))
-            allowed = np.asarray(g) == 0 if self.slope_of_kink else True
-            out.append(right | (~np.asarray(found.gradient_decided[k]) & allowed))
+            decided = np.asarray(found.gradient_decided[k])
+            unknown = np.asarray(g) == 0 if self.slope_of_kink else True
+            out.append(np.where(decided, right, unknown))
         return out
 
     def assert_right(self, answer: Answer) -> None:

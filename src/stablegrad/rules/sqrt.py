@@ -73,17 +73,20 @@ def _root_of_squares(c: Companions, node: Node) -> Node | None:
 
 
 def _power(node: Node) -> Fraction | None:
-    """Half an odd number."""
+    """Half an odd number below 1: beyond, the slope at 0 is finite, and nothing leaves the range before the power."""
     if node.op.name != "pow":
         return Fraction(1, 2) if node.op.name == "sqrt" else Fraction(-1, 2)
     number = literal_number(node.inputs[1])
-    return Fraction(number) if number is not None and Fraction(number).denominator == 2 else None
+    return Fraction(number) if number is not None and number < 1 and Fraction(number).denominator == 2 else None
 
 
 def length_of(c: Companions, node: Node) -> Node | None:
     """sqrt(node) without the squares that `node` is made of."""
     root = square_root(c, node)
-    return root if root is None or c.facts.nonnegative(root) else c.build.elementwise("abs", root)
+    if root is None or (c.facts.nonnegative(root) and root.op.name != "abs"):
+        return root
+    signed = root.inputs[0] if root.op.name == "abs" else root
+    return c.build.along("norm", signed, ())  # the engine's slope of |x| at 0 is 1
 
 
 @once
@@ -170,7 +173,7 @@ def _of_sum(c: Companions, node: Node) -> Node | None:
             waiting += reversed(term.inputs)
             continue
         number = literal_number(term)
-        if number == 0:
+        if not c.linear(term):
             continue
         if number is not None and node.dtype == HALF_PRECISION and number > 0:
             root: Node | None = c.build.full(float(number) ** 0.5, node)
@@ -178,7 +181,8 @@ def _of_sum(c: Companions, node: Node) -> Node | None:
             root = square_root(c, term)
         if root is None or len(roots) == MOST_TERMS:
             return None
-        roots.append(root)
+        if literal_number(root) != 0:
+            roots.append(root)
     return roots[0] if len(roots) == 1 else c.build.elementwise("norm_of_terms", *roots) if roots else None
 
 
@@ -189,17 +193,21 @@ def _of_maximum(c: Companions, node: Node) -> Node | None:
 
 
 def _of_select(c: Companions, node: Node) -> Node | None:
-    """where(c, x**2, 0) is where(c, x, 0)**2; NaN is its own root."""
+    """where(c, x**2, 4) is where(c, x, 2)**2; NaN is its own root."""
     which, *cases = node.inputs
-    roots = [case if literal_number(case) == 0 or _is_nan(case) else square_root(c, case) for case in cases]
-    if any(root is None for root in roots):
+    numbers = {case: number for case in cases if (number := _root_of_number(c, case)) is not None}
+    roots = [numbers.get(case) or square_root(c, case) for case in cases]
+    if len(numbers) == len(cases) or any(root is None for root in roots):
         return None
     return c.graph.node("select", (which, *roots), node.params, node.shape, node.dtype)  # type: ignore[arg-type]
 
 
-def _is_nan(node: Node) -> bool:
+def _root_of_number(c: Companions, node: Node) -> Node | None:
+    """Of a number in the program, not negative, or NaN."""
     core = node.inputs[0] if node.op.name == "arrange" else node
-    return core.op.name == "literal" and bool(core.value != core.value)
+    if core.op.name != "literal" or core.value < 0:
+        return None
+    return c.build.full(float(core.value) ** 0.5, node)
 
 
 def _of_move(c: Companions, node: Node) -> Node | None:
