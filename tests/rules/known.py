@@ -40,10 +40,6 @@ REASONS: dict[str, list[str]] = {
     "no rule yet: cube roots of exponentials (b1)": [
         "test_log.py::test_spellings[log(cbrt(exp(x)))-float32]",
     ],
-    "no rule yet: sqrt(x)**2 (b4)": [
-        "test_mul.py::test_spellings[sqrt(x) sqrt(x)-float32]",
-        "test_mul.py::test_spellings[sqrt(x)**2-float32]",
-    ],
 }
 
 KNOWN: dict[str, str] = {test: reason for reason, tests in REASONS.items() for test in tests}

@@ -81,7 +81,9 @@ def _powered(c: Companions, node: Node, power: float) -> Node | None:
 def product_over_factor(c: Companions, node: Node) -> Rewritten | None:
     """prod(x) / x is the product of the others, also where a factor is 0."""
     above, x = node.inputs
-    core = above.inputs[0] if above.op.name == "arrange" else above
+    core = above
+    while core.op.name in ("arrange", "reshape"):  # laid back along the axis, perhaps without unit axes
+        core = core.inputs[0]
     if core.op.name != "reduce_prod" or core.inputs[0] is not x or len(core.params[0]) != 1 or c.facts.positive(x):
         return None
     if c.build.lay_back(core, x.shape, core.params[0]) is not above:

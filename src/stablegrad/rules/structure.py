@@ -30,6 +30,7 @@ def log_of_squares(c: Companions, node: Node) -> Node | None:
     """log(sum(x**2)) is 2 log(norm(x)). Not for two such sums in a ratio near 1: one logarithm keeps its digits."""
     from stablegrad.rules.sqrt import length_of
 
+    node = node.inputs[0] if node.op.name == "nonnegative" else node
     if node.op.name not in ("reduce_sum", "dot_general", "add") or safely_positive(c, node):
         return None
     length = length_of(c, node)

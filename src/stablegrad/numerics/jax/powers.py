@@ -55,9 +55,20 @@ def _power_exp_rule(primals, tangents):
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
 def _power_log(x: jax.Array, p: jax.Array, r: jax.Array, n: int) -> jax.Array:
     """x**p log(x)**n exp(r), 0 where x**p is 0 at x = 0."""
-    value = lax.exp(xlogy(p, x) + r)
+    value = _power(x, p, r)
     logarithm = lax.log(select((x == 0) & (value == 0), 1.0, x))
     return value * lax.integer_pow(logarithm, n) if n else value
+
+
+def _power(x: jax.Array, p: jax.Array, r: jax.Array) -> jax.Array:
+    """x**p exp(r): two factors where both are in range, for the digits of a large p log(x) are not all there."""
+    power, factor = lax.pow(x, p), lax.exp(r)
+    apart = (x > 0) & _in_range(power) & _in_range(factor)
+    return select(apart, power * factor, lax.exp(xlogy(p, x) + r))
+
+
+def _in_range(x: jax.Array) -> jax.Array:
+    return (x >= float(jnp.finfo(x.dtype).tiny)) & (x <= float(jnp.finfo(x.dtype).max))
 
 
 @_power_log.defjvp
