@@ -212,7 +212,7 @@ def _write_one_log(
         mantissa, shift = scaled
         piece = log_node(c, c.build.elementwise("abs", mantissa))
         return rest.plus(Linear({shift: ONE}), times), piece, times, set()
-    other = structure.log_by_structure(c, node)
+    other = structure.log_by_structure(c, node) or structure.log_of_squares(c, node)
     if other is None:
         other = log_of_product.of_joined(c, node)
     return rest, (other if other is not None else part), times, set()

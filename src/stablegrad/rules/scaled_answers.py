@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stablegrad.facts.reach import EXPONENTIAL
-from stablegrad.graph.node import Node, literal_number
+from stablegrad.graph.node import Node, is_float, literal_number
 from stablegrad.graph.rational import Rational, magnitude, natural_logarithm, quotient
 from stablegrad.rules import companions as _companions
 from stablegrad.rules import scaled_along_axes as along_axes
@@ -115,7 +115,7 @@ def _pow(c: Companions, node: Node) -> Scaled | None:
     if power is not None:
         return _power(power)(c, node)
     base = literal_number(node.inputs[0])
-    if base is None or base <= 0:
+    if base is None or base <= 0 or not is_float(node.inputs[1].dtype):
         return None
     return exponentials.exponential(c, c.linear(node.inputs[1]).scaled(natural_logarithm(base)))
 

@@ -98,6 +98,14 @@ def test_the_logarithm_of_a_few_exponentials(terms):
     np.testing.assert_allclose(np.ravel(slopes), shares, rtol=1e-5, atol=1e-30)
 
 
+@pytest.mark.parametrize("terms", [(3e-25, -4e-25), (3e25, 4e25, 0.0), (0.0, 0.0), (1.0, 2.0, 2.0)])
+def test_the_length_of_a_few_terms(terms):
+    length = float(mpmath.norm(terms))
+    np.testing.assert_allclose(compositions.norm_of_terms(*map(floats, terms)), [length], rtol=1e-6)
+    slopes = jax.grad(lambda ts: compositions.norm_of_terms(*ts)[0])(list(map(floats, terms)))
+    np.testing.assert_allclose(np.ravel(slopes), [t / length if length else 0.0 for t in terms], rtol=1e-6)
+
+
 # -- functions of one value ------------------------------------------------------------------------------------------
 
 POINTS = np.array([-600, -90, -30, -3, -1.0, -0.5, -1e-3, -1e-8, 1e-8, 1e-3, 0.5, 1.0, 3, 5, 30, 80], np.float64)

@@ -83,7 +83,7 @@ def _larger(a: Any, b: Any) -> Any:
 
 
 def held_size(s: Any) -> Any:
-    """About the power of two nearest to |s|, with the sign of s, constant for the derivative; 1 for 0 and infinities."""
+    """About the power of two nearest to |s|, with the sign of s, constant for the derivative; 1 for 0 and infinity."""
     held = lax.stop_gradient(s)
     size, one = lax.abs(held), _number(s, 1)
     usable = lax.bitwise_and(lax.gt(size, _number(s, 0)), lax.is_finite(size))
