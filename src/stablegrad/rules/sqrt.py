@@ -16,6 +16,7 @@ from stablegrad.rules.powers import raised
 from stablegrad.rules.rule import Rewritten, once, rule
 
 MOST_TERMS = 8  # of a sum of squares that is written out
+NEAR = 6  # operations between a quotient and the length in its divisor
 
 
 @rule("sqrt", "rsqrt", "pow")
@@ -47,10 +48,11 @@ def quotient_by_length(c: Companions, node: Node) -> Rewritten | None:
     return Rewritten(c.build.elementwise("stable_div", above, length), "the square of a length leaves the range")
 
 
-def _is_length(c: Companions, node: Node) -> bool:
+def _is_length(c: Companions, node: Node, depth: int = NEAR) -> bool:
     """A root of squares, also moved, or a product or a maximum of such."""
     if node.op.name in ("arrange", "reshape", "move", "cast", "mul", "max", "select", "neg", "abs"):
-        return any(_is_length(c, i) for i in node.inputs if i.dtype is not None and is_float(i.dtype))
+        floats = [i for i in node.inputs if i.dtype is not None and is_float(i.dtype)]
+        return depth > 0 and any(_is_length(c, i, depth - 1) for i in floats)
     power = _power(node) if node.op.name in ("sqrt", "pow") else None
     return power is not None and power > 0 and _root_of_squares(c, node) is not None
 
