@@ -21,8 +21,8 @@ def as_exponent(c: Companions, term: Term, axes: tuple[int, ...] = ()) -> Term:
     """The term with each positive sum of exponentials v ** p among its factors as p * log(v) in the exponent.
 
     Such a factor, or a high inverse power, may overflow where the term does not; under a sum along `axes` it has to be
-    shifted with the rest. Factors that are constant along `axes` are left: they go in front of the sum.
-    Masks stand in the exponent too. Factors that are constant along `axes` are left: they go in front of the sum.
+    shifted with the rest. Masks stand in the exponent too. Factors that are constant along `axes` are left: they go in
+    front of the sum.
     """
     factors: dict[Node, Rational] = {}
     exponent = term.exponent
