@@ -177,3 +177,7 @@ def test_a_gradient_is_explained_as_its_own_program():
     assert explain(value)(GAP).rewrites
     assert explain(jax.grad(value))(GAP).rewrites
     assert explain(jax.vmap(value))(jnp.stack([GAP, GAP])).rewrites
+
+
+def test_version():
+    assert stablegrad.__version__.count(".") >= 2

@@ -24,6 +24,18 @@ RIGHT_ROWS = {
     "poisson-zero-rate",
     "multinomial-zero-count-zero-prob",
     "gamma-logpdf-boundary",
+    "adam-step-through-sqrt",
+    "cdist-with-self",
+    "fourth-root-loss",
+    "fp16-norm-overflow",
+    "gauss-of-norm-zero",
+    "geometric-mean-underflow",
+    "matern32-diagonal",
+    "norm-underflow",
+    "power-exponent-gradient-zero-base",
+    "product-gradient-by-division",
+    "rmse-perfect-fit",
+    "wgan-gradient-penalty-zero",
 }
 NO_RULE_YET = {
     "cancellation": "moments of nearly equal numbers",

@@ -115,6 +115,13 @@ CASES = [
         "f raised ValueError: too bad",
     ),
     (
+        "stops",
+        HEAD + 'import sys\ndef f(x):\n    sys.exit(5)\nEXAMPLES = {"f": (1.0,)}\n',
+        "",
+        HEAD.count("\n") + 3,
+        "f raised RuntimeError: it calls sys.exit(5); a loss has to return",
+    ),
+    (
         "shapes",
         HEAD + 'def f(x):\n    return x @ jnp.ones((4, 2))\nEXAMPLES = {"f": (np.ones(3),)}\n',
         "",

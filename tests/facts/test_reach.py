@@ -1,17 +1,17 @@
-"""Whether exponentials, logarithms or quotients stand under a value."""
+"""Whether exponentials, logarithms, quotients or roots stand under a value."""
 
 import numpy as np
 import pytest
 
 from graph.meaning import FLOAT, elementwise, leaf
-from stablegrad.facts.reach import EXPONENTIAL, LOGARITHM, QUOTIENT, Reach
+from stablegrad.facts.reach import EXPONENTIAL, LOGARITHM, QUOTIENT, ROOT, Reach
 from stablegrad.graph.arrange import arrange
 from stablegrad.graph.build import stop_gradient
 from stablegrad.graph.node import Graph, Handle
 
 OWN = {
     "exp": EXPONENTIAL, "exp2": EXPONENTIAL, "expm1": EXPONENTIAL, "logistic": EXPONENTIAL, "tanh": EXPONENTIAL,
-    "log": LOGARITHM, "log1p": LOGARITHM, "rsqrt": QUOTIENT, "sin": 0, "erf": 0, "sqrt": 0,
+    "log": LOGARITHM, "log1p": LOGARITHM, "rsqrt": QUOTIENT | ROOT, "sin": 0, "erf": 0, "sqrt": ROOT,
 }  # fmt: skip
 
 
@@ -22,7 +22,7 @@ def test_functions_of_an_argument(op, bits):
 
 
 @pytest.mark.parametrize(
-    "op, bits", [("div", QUOTIENT), ("logaddexp", EXPONENTIAL | LOGARITHM), ("add", 0), ("pow", 0)]
+    "op, bits", [("div", QUOTIENT), ("logaddexp", EXPONENTIAL | LOGARITHM), ("add", 0), ("pow", ROOT)]
 )
 def test_functions_of_two_arguments(op, bits):
     graph = Graph()

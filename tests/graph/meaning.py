@@ -61,7 +61,7 @@ _OTHER_NAME = {
     "sigmoid": special.expit, "rsqrt": lambda x: 1 / np.sqrt(x), "softplus": lambda x: np.logaddexp(0, x),
     "relu": lambda x: np.maximum(x, 0), "clamp": lambda low, x, high: np.minimum(np.maximum(x, low), high),
     "is_finite": np.isfinite, "lt": np.less, "gt": np.greater, "stop_gradient": lambda x: x,
-    "nonnegative": lambda x: np.where(x < 0, np.nan, x),
+    "norm_of_terms": np.hypot, "nonnegative": lambda x: np.where(x < 0, np.nan, x),
 }  # fmt: skip
 
 MEANING: dict[str, Callable[..., Any]] = {
@@ -78,6 +78,7 @@ MEANING: dict[str, Callable[..., Any]] = {
     "reduce_prod": _along(np.prod),
     "reduce_max": _along(np.max),
     "reduce_min": _along(np.min),
+    "norm": _along(lambda x, axis: np.sqrt(np.sum(x * x, axis=axis))),
     "softmax": _along(special.softmax),
     "cumsum": _cumulative(np.cumsum),
     "cumprod": _cumulative(np.cumprod),

@@ -28,6 +28,7 @@ ARGUMENTS = {
     "log_of_product": (POSITIVE, INSIDE),
     "log_of_quotient": (POSITIVE, INSIDE),
     "acosh": (POSITIVE,),
+    "power_exp": (POSITIVE, INSIDE, -INSIDE),
     "sigmoid_cross_entropy": (POSITIVE, INSIDE),
     "softmax_cross_entropy": (POSITIVE, INSIDE),
 }
@@ -47,6 +48,7 @@ EQUATIONS = {
     "log_of_product": 25,
     "log_of_quotient": 24,
     "one_minus_softmax": 43,
+    "power_exp": 28,
     "softmax": 26,
     "softmax_cross_entropy": 45,
 }

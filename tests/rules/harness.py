@@ -51,6 +51,7 @@ class Program:
         dtype: of the arguments.
         slope_of_log_of_zero: where the exact slope is infinite any number will do, but no NaN: by convention `xlogy`
             has slope 0 at 0 * log(0).
+        slope_of_kink: where there is no slope, as that of |x| at 0, it is 0 by convention.
         meaning: the same mathematics, where the exact evaluator does not know an operation of f.
     """
 
@@ -61,12 +62,14 @@ class Program:
         dtype: str = "float32",
         *,
         slope_of_log_of_zero: bool = False,
+        slope_of_kink: bool = False,
         meaning: Callable[..., Any] | None = None,
     ) -> None:
         self.f = f
         self.dtype = dtype
         self.args = tuple(a if _is_discrete(a) else jnp.asarray(np.asarray(a, np.float64), dtype) for a in args)
         self.wrt = tuple(k for k, a in enumerate(self.args) if not _is_discrete(a))
+        self.slope_of_kink = slope_of_kink
         self.slope_of_log_of_zero = slope_of_log_of_zero
         self.meaning = meaning or f
 
@@ -139,7 +142,9 @@ class Program:
             )
             if self.slope_of_log_of_zero:
                 right |= np.isinf(np.asarray(found.gradient[k], np.float64)) & ~np.isnan(np.asarray(g, np.float64))
-            out.append(right | ~np.asarray(found.gradient_decided[k]))
+            decided = np.asarray(found.gradient_decided[k])
+            unknown = np.asarray(g) == 0 if self.slope_of_kink else True
+            out.append(np.where(decided, right, unknown))
         return out
 
     def assert_right(self, answer: Answer) -> None:

@@ -86,6 +86,7 @@ class Family:
         dtypes: more dtypes than float32, for the first spelling.
         exponent: large numbers in the points are exponents: moved with the dtype.
         thorough: the first spelling is also tried in forward mode, vmap, scan and checkpoint.
+        kinks: where there is no slope it is 0.
         meaning: of all spellings, where the exact evaluator does not know one of their operations.
     """
 
@@ -96,6 +97,7 @@ class Family:
     dtypes: Sequence[str] = ()
     exponent: bool = True
     thorough: bool = False
+    kinks: bool = False
     meaning: Callable[..., Any] | None = None
 
     def parameters(self) -> Iterator[Any]:
@@ -114,7 +116,8 @@ class Family:
         columns = [[p[k] for p in points] for k in range(len(points[0]))]
         args = [exponents(c, dtype) if self.exponent else np.asarray(c, np.float64) for c in columns]
         breaking = [k for k in range(len(self.breaking)) if dtype == "float32" or self._moved(points[k])]
-        options = {"meaning": self.meaning, "slope_of_log_of_zero": self.rule == "product_with_logarithm"}
+        logarithms = self.rule == "product_with_logarithm"
+        options = {"meaning": self.meaning, "slope_of_log_of_zero": logarithms, "slope_of_kink": self.kinks}
         return Case(self.spellings[name], args, self.rule, breaking, options=options)
 
     def _moved(self, point: tuple) -> bool:

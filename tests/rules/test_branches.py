@@ -87,7 +87,7 @@ TWO = Family(
     breaking=[(0.0, 0.0)],
     ordinary=[(1.0, 2.0), (0.0, 3.0), (-1.0, 0.0)],
     spellings={
-        "a norm": lambda x, y: jnp.where(x * x + y * y > 0, jnp.sqrt(x * x + y * y), 0.0),
+        "a root": lambda x, y: jnp.where(jnp.abs(x) + jnp.abs(y) > 0, jnp.sqrt(jnp.abs(x) + jnp.abs(y)), 0.0),
         "arctan2": lambda x, y: jnp.where((x != 0) | (y != 0), jnp.arctan2(x, y), 0.0),
         "x / y": lambda x, y: jnp.where(jnp.abs(y) + jnp.abs(x) > 0, x / jnp.sqrt(x * x + y * y), 0.0),
         "log(x x + y y)": lambda x, y: jnp.where(x * x + y * y > 0, jnp.log(x * x + y * y), 0.0),
@@ -119,8 +119,8 @@ LARGER = {
         lambda x: jnp.where(x > 0, jnp.log(x), 0.0)[jnp.array([0, 0, 1, 2])][:3], [VALUES], [0]),
     "matrix product of guarded logs": (
         lambda x: jnp.where(x > 0, jnp.log(x), 0.0) @ jnp.array([1.0, 2.0]), [VALUES], [0, 2]),
-    "guarded length": (
-        lambda x: jnp.where((x**2).sum(-1) > 0, jnp.sqrt((x**2).sum(-1)), 0.0), [VALUES], [0]),
+    "guarded root of a sum": (
+        lambda x: jnp.where(x.sum(-1) > 0, jnp.sqrt(x.sum(-1)), 0.0), [VALUES], [0]),
     "guarded unit vector": (
         lambda x: jnp.where((x**2).sum(-1) > 0, x[:, 0] / jnp.sqrt((x**2).sum(-1)), 0.0), [VALUES], [0]),
     "attention, a row all masked": (

@@ -297,7 +297,7 @@ LEFT_ALONE = {
     "library softmax": lambda u, v: softmax(u) / 2,
     "library sigmoid": lambda u, v: sigmoid(u) / 3,
     "mean": lambda u, v: u.mean(),
-    "standard score": lambda u, v: (u - u.mean(-1, keepdims=True)) / (u.std(-1, keepdims=True) + 1e-5),
+    "standard score": lambda u, v: (u - u.mean(-1, keepdims=True)) / jnp.sqrt(u.var(-1, keepdims=True) + 1e-5),
     "l1 normalised": lambda u, v: u / (jnp.abs(u).sum() + 1),
     "exp of a bounded number": lambda u, v: jnp.exp(jnp.sin(u)) / (1 + jnp.exp(jnp.cos(v))),
 }

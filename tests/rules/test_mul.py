@@ -139,7 +139,7 @@ CANCELS = Family(
     thorough=True,
 )
 ROOTS = Family(
-    "product_that_cancels",
+    "power_that_undoes_root",
     breaking=[0.0],
     ordinary=[1e-30, 1.0, 2.0, 1e30],
     spellings={

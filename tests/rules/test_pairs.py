@@ -66,11 +66,18 @@ PROGRAMS = {
         lambda x, y: jnp.maximum(jnp.exp(x), 1e-6) / (2 * jnp.exp(y) + 0.5), [(80.0, 86.0), (1.0, 2.0)]),
     "log(x + (1 + y))": (lambda x, y: jnp.log(x + (1 + y)), [(1e-12, -1.0), (1e-9, 1e-8)]),
     "log((1 + x) + 2^y)": (lambda x, y: jnp.log((1 + x) + jnp.exp2(y)), [(-1.0, -40.0), (1e-9, -30.0)]),
+    "(x + e^y) / (2 + e^y)": (lambda x, y: (x + jnp.exp(y)) / (2 + jnp.exp(y)), [(2.0, 60.0), (1.0, -3.0)]),
+    "x log(|tanh(y)| / x)": (lambda x, y: x * jnp.log(jnp.abs(jnp.tanh(y)) / x), [(0.5, 50.0), (0.5, 1e-9)]),
+    "log(1 - tanh(x) tanh(y))": (lambda x, y: jnp.log(1 - jnp.tanh(x) * jnp.tanh(y)), [(5.0, 5.0), (0.1, 0.2)]),
+    "log(1 - tanh(x) / (1 + e^y))": (lambda x, y: jnp.log(1 - jnp.tanh(x) / (1 + jnp.exp(y))), [(5.0, -7.0)]),
+    "e^x / max(e^y, 1)": (lambda x, y: jnp.exp(x) / jnp.maximum(jnp.exp(y), 1), [(1.0, 2.0), (1.0, -2.0)]),
+    "log1p(-(1 + x) / (1 + e^y))": (
+        lambda x, y: jnp.log1p(-(1 + x) / (1 + jnp.exp(y))), [(5.0, 24.0), (0.3, 0.1)]),
+    "1 - (1 + x) / (1 + e^y)": (lambda x, y: 1 - (1 + x) / (1 + jnp.exp(y)), [(5.0, 24.0), (0.3, 0.1)]),
     "x s(y) / (1 + e^x)": (lambda x, y: x * sigmoid(y) / (1 + jnp.exp(x)), [(100.0, 1.0), (80.0, -80.0), (1.0, 2.0)]),
 }  # fmt: skip
 KNOWN = {
     ("(1 - s(x)) / ((1 - s(x)) + expm1(-y))", (5.0, 1e-6)): "a / (a + b): the slopes of both a cancel where b is small",
-    ("(e^x + e^-x) / (2 e^x + 0.5)", (86.0,)): "shifts |x| and x + log(4) are rounded before they are subtracted",
 }
 CASES = [
     pytest.param(

@@ -41,6 +41,7 @@ POINTS = {
     "small probabilities": [1e-6, 3e-8, 1e-12],
     "tiny": [1e-25, 3e-22, -2e-24],
     "at 0": [0.0, 0.5, -1.5],
+    "at 0, not negative": [0.0, 0.5, 1.5],
     "at 0, above -1": [0.0, 0.5, -0.5],
 }
 EVERYWHERE = ("ordinary", "near 0", "right", "left", "far right", "far left", "both sides")

@@ -22,6 +22,8 @@ from spellings.elementwise import POINTS, Elementwise
 from spellings.exponentials import EXPONENTIALS
 from spellings.jets import Jet
 from spellings.limits import LIMITS
+from spellings.norms import LENGTHS, VECTORS
+from spellings.powers import FACTORS, POWERS, PRODUCTS
 from spellings.rows import OF_ROWS, OfRows, points
 from spellings.sigmoids import FROM_SIGMOIDS
 
@@ -181,15 +183,16 @@ def _exact_of_rows(f: Callable[..., Jet], context: Context, width: int) -> Calla
 
 @functools.cache
 def _row_cases(kind: str) -> Callable[[str], tuple[Case, ...]]:
-    return cases_from(points(kind))
+    vectors = {**VECTORS, **FACTORS}
+    return cases_from(vectors[kind] if kind in vectors else points(kind))
 
 
 def programs() -> Iterator[Generated]:
     """Every generated program, those of one group together."""
     for context in CONTEXTS:
-        for member in (*FROM_SIGMOIDS, *EXPONENTIALS, *BRANCHES, *LIMITS):
+        for member in (*FROM_SIGMOIDS, *EXPONENTIALS, *BRANCHES, *LIMITS, *POWERS):
             yield _elementwise(member, context)
-        for row_member in OF_ROWS:
+        for row_member in (*OF_ROWS, *LENGTHS, *PRODUCTS):
             yield _of_rows(row_member, context)
     hard = cases_from(LOGITS_AND_TARGETS)
     soft = cases_from({name: (logits, SOFT_TARGETS) for name, (logits, _) in LOGITS_AND_TARGETS.items()})

@@ -80,7 +80,11 @@ class Call:
         values = jax.tree_util.tree_unflatten(self._flat[1], flat)
         by_name = OrderedDict(zip(self.arguments.arguments, values, strict=True))
         filled = inspect.BoundArguments(self.arguments.signature, by_name)
-        return _float_results(self.function(*filled.args, **filled.kwargs))
+        try:
+            result = self.function(*filled.args, **filled.kwargs)
+        except SystemExit as error:
+            raise RuntimeError(f"it calls sys.exit({error.code!r}); a loss has to return") from error
+        return _float_results(result)
 
     def program_of_floats(self, program: Callable[..., Any], *floats: Any) -> Any:
         """`program`, or what `stabilize` made of it, as a function of the float leaves alone."""

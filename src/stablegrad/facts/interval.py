@@ -212,7 +212,7 @@ def _reduce_prod(node: Node, bounds: list[Interval]) -> Interval:
     if not _reduced(node):
         return (1.0, 1.0)
     if a >= 0:
-        return (0.0 if a < 1 else a), (1.0 if b <= 1 else math.inf)
+        return (0.0 if a < 1 else _power(a, _reduced(node))), _power(b, _reduced(node))
     return EVERYTHING
 
 

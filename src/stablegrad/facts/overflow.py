@@ -65,7 +65,7 @@ def _asked(node: Node, interval: Callable[[Node], tuple[float, float]]) -> list[
     if node.op.name == "rsqrt" or (node.op.name == "integer_pow" and node.params[0] < 0):
         return [] if away_from_zero(interval, inputs[0]) else None
     if node.op.name == "pow":
-        low, high = interval(inputs[1])
+        low, high = interval(node.inputs[1])  # perhaps a whole number
         return inputs[:1] if 0 <= low and math.isfinite(high) else None
     return inputs
 

@@ -34,7 +34,21 @@ def simplified_sum(c: Companions, terms: list[Term], like: Node) -> list[Term]:
         found = _over(c, terms, node, power, like)
         if found is not None:
             return found
-    return terms
+    return _over_all(c, terms, denominators, like) or terms
+
+
+def _over_all(
+    c: Companions, terms: list[Term], denominators: set[tuple[Node, Rational]], like: Node
+) -> list[Term] | None:
+    """Over all denominators at once, where the numerator is a sum without cancellation: 1 - tanh(x) tanh(y)."""
+    if not 2 <= len(denominators) <= 3 or any(p != -1 or c.terms_of(n) is None for n, p in denominators):
+        return None
+    over = Term(factors={n: ONE for n, _ in denominators})
+    opened = [expand(c, t.times(over)) for t in terms]
+    numerator = collect([t for ts in opened for t in ts or ()])
+    if any(ts is None for ts in opened) or len(numerator) > 4 or len({t.coefficient > 0 for t in numerator}) != 1:
+        return None
+    return [c.from_terms(numerator, like).times(Term(factors={n: -ONE for n, _ in denominators}))]
 
 
 def over_both(c: Companions, terms: tuple[Term, ...], like: Node) -> Term | None:

@@ -49,7 +49,7 @@ def made_of_nonnegative(c: Companions, node: Node) -> bool:
 
 def is_sum_of_exponentials(c: Companions, factor: Node) -> bool:
     """A factor that stands for a sum of exponentials, elementwise or along axes, also moved."""
-    while factor.op.name in ("arrange", "reshape", "move") and factor not in c.reductions:
+    while factor.op.name in ("arrange", "reshape", "move", "abs") and factor not in c.reductions:
         if c.terms_of(factor) is not None:
             break
         factor = factor.inputs[0]

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 def as_exponent(c: Companions, term: Term, axes: tuple[int, ...] = ()) -> Term:
     """The term with each positive sum of exponentials v ** p among its factors as p * log(v) in the exponent.
 
-    Such a factor may overflow where the term does not; under a sum along `axes` it has to be shifted with the rest.
-    Masks stand in the exponent too. Factors that are constant along `axes` are left: they go in front of the sum.
+    Such a factor, or a high inverse power, may overflow where the term does not; under a sum along `axes` it has to be
+    shifted with the rest. Masks stand in the exponent too. Factors that are constant along `axes` are left: they go in
+    front of the sum.
     """
     factors: dict[Node, Rational] = {}
     exponent = term.exponent
     for node, power in term.factors.items():
-        inside = is_sum_of_exponentials(c, node) and c.facts.nonnegative(node)
+        inside = (power < -1 or is_sum_of_exponentials(c, node)) and c.facts.nonnegative(node)
         if inside and not (axes and constant_along(node, axes)):
             exponent = exponent.plus(Linear({c.build.elementwise("log", node): power}))
         else:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational, magnitude, quotient, rational
-from stablegrad.rules.forms import HALF, ONE, Linear
+from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
-from stablegrad.rules.layout import absorbed, others_beside, under_moves
+from stablegrad.rules.layout import absorbed, moved_as, others_beside, under_moves
 from stablegrad.rules.log_of_sum import rest_node, write_sum
 
 if TYPE_CHECKING:
@@ -36,6 +36,30 @@ def softmax(c: Companions, factors: dict[Node, Rational], exponent: Linear, like
         if taken is not None:
             rest, place = taken
             return place(c.build.keep("softmax", rest_node(c, under.exponent), axes)), remaining, rest, ONE
+    return None
+
+
+def mean_under_softmax(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
+    """sum(w exp(r)) / sum(exp(r)) = sum(w softmax(r)): the slope by a weight is a probability, also where w is 0."""
+    from stablegrad.rules.value import write_term
+
+    for node, power in factors.items():
+        core = under_moves(c, node) if power == -1 else None
+        if core is None or c.reductions[core][0].factors:
+            continue
+        plain, axes = c.reductions[core]
+        for other, up in factors.items():
+            top = under_moves(c, other) if up == 1 else None
+            if top is None or not c.reductions[top][0].factors:
+                continue
+            weighted, top_axes = c.reductions[top]
+            place = moved_as(c, top, other)
+            if top_axes != axes or weighted.exponent != plain.exponent or place(core) is not node:
+                continue
+            r = rest_node(c, plain.exponent)
+            weights = write_term(c, Term(weighted.coefficient, weighted.factors), r)
+            summed = c.build.along("reduce_sum", c.build.mul(weights, c.build.keep("softmax", r, axes)), axes)
+            return place(summed), {n: p for n, p in factors.items() if n not in (node, other)}, exponent, ONE
     return None
 
 

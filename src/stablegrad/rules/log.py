@@ -5,7 +5,7 @@ from __future__ import annotations
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.companions import Companions
-from stablegrad.rules.hazards import safely_positive
+from stablegrad.rules.hazards import is_sum_of_exponentials, safely_positive
 from stablegrad.rules.logarithm import log_of, write_linear
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.structure import gains
@@ -23,8 +23,40 @@ def log_of_companion(c: Companions, node: Node) -> Rewritten | None:
     written = write_linear(c, linear, node)
     if written is node:
         return None
+    written = _near_1(c, node, argument, written)
     return Rewritten(guarded(c, written, guards), "the logarithm is taken without computing its argument, "
                      "which can underflow to 0, overflow, or round to 1")  # fmt: skip
+
+
+def _near_1(c: Companions, node: Node, argument: Node, written: Node) -> Node:
+    """log(1 + v), v a quotient with plain values in it, that was written as one of a numerator and a denominator:
+    their logarithms cancel where v is small, and log1p(v) is right there."""
+    rest = node.inputs[0] if node.op.name == "log1p" else _less_one(c, argument)
+    if rest is None or c.trivial(rest):
+        return written
+    scaled, whole = c.scaled(rest), c.single(argument)[0]
+    term = scaled.single()
+    if term is None or scaled.guards or not any(p < 0 for p in whole.factors.values()):
+        return written
+    if not any(_plain(c, f) for t in (term, whole) for f, p in t.factors.items() if p > 0):
+        return written
+    return c.build.elementwise("log_of_1_and", write_scaled(c, scaled, node), written)
+
+
+def _less_one(c: Companions, argument: Node) -> Node | None:
+    """v where `argument` is 1 + v or 1 - w, v = -w."""
+    if argument.op.name not in ("add", "sub"):
+        return None
+    a, b = argument.inputs
+    if literal_number(a) == 1:
+        return b if argument.op.name == "add" else c.build.neg(b)
+    return a if literal_number(b) == 1 and argument.op.name == "add" else None
+
+
+def _plain(c: Companions, factor: Node) -> bool:
+    """A factor that no exponential stands in, or a sum with such a term."""
+    terms = c.terms_of(factor)
+    return not is_sum_of_exponentials(c, factor) or any(t.factors for t in terms or ())
 
 
 def _cannot_fail(c: Companions, argument: Node) -> bool:

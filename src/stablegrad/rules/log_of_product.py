@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational, magnitude
 from stablegrad.rules.forms import ONE, Linear, Term
-from stablegrad.rules.hazards import HUGE, TINY
+from stablegrad.rules.hazards import HUGE, TINY, is_sum_of_exponentials
+from stablegrad.rules.log_of_sum import mantissa_and_exponent
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -25,6 +26,12 @@ def of_joined(c: Companions, node: Node) -> Node | None:
         return c.build.elementwise("require", _written(c, term, node), node.inputs[0])
     term = c.joined.get(node)
     return None if term is None else _written(c, term, node)
+
+
+def holds_exponentials(c: Companions, node: Node) -> bool:
+    """`node` stands for a product of factors of unknown sign, sums of exponentials among them."""
+    term = c.joined.get(node)
+    return term is not None and any(is_sum_of_exponentials(c, f) for f in term.factors)
 
 
 def together(
@@ -55,6 +62,9 @@ def together(
 def _written(c: Companions, term: Term, like: Node) -> Node:
     """log of a product of whole powers, with the sign of its coefficient."""
     build = c.build
+    if any(is_sum_of_exponentials(c, f) for f in term.factors):
+        mantissa, exponent = mantissa_and_exponent(c, term, like)
+        return build.add(build.elementwise("log", mantissa), exponent)
     order = sorted(term.factors.items(), key=lambda item: item[0].order)
     above = [factor for n, p in order for factor in _factors(c, n, p)]
     below = [factor for n, p in order for factor in _factors(c, n, -p)]

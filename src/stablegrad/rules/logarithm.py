@@ -153,7 +153,7 @@ def is_plain(c: Companions, node: Node) -> bool:
     from stablegrad.rules.value import shifted
 
     inner = node.inputs[0] if node.op.name == "abs" else node
-    if under_moves(c, inner) is not None:
+    if under_moves(c, inner) is not None or log_of_product.holds_exponentials(c, inner):
         return False
     return c.terms_of(node) is None and shifted(c, inner) is None and structure.log_by_structure(c, node) is None
 
@@ -212,7 +212,7 @@ def _write_one_log(
         mantissa, shift = scaled
         piece = log_node(c, c.build.elementwise("abs", mantissa))
         return rest.plus(Linear({shift: ONE}), times), piece, times, set()
-    other = structure.log_by_structure(c, node)
+    other = structure.log_by_structure(c, node) or structure.log_of_squares(c, node)
     if other is None:
         other = log_of_product.of_joined(c, node)
     return rest, (other if other is not None else part), times, set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node
-from stablegrad.graph.rational import Rational, integer_power, rational
+from stablegrad.graph.rational import Rational, integer_power, magnitude, quotient, rational
 from stablegrad.rules import known_quotients
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
@@ -89,11 +89,19 @@ def apart(
         mantissa = c.build.elementwise("scaled_cosh", half)
         return mantissa, exponent.plus(shift, power), 1 if terms[0].coefficient > 0 else -1
     base = lesser([len(exponent.plus(t.log, power).parts) for t in terms], terms)
-    z = difference_to(c, terms, base, like)
-    shift = terms[base].log.plus(Linear({c.build.elementwise("pair_shift", z): ONE}))
+    size = magnitude(terms[base].coefficient)
+    ratio = quotient(magnitude(terms[1 - base].coefficient), size)
+    if alike or ratio == 1:  # numbers stay out of the shift: its parts cancel against others without rounding
+        z = write_sum(c, terms[1 - base].exponent.plus(terms[base].exponent, -ONE), like)
+    else:
+        z = difference_to(c, terms, base, like)
+    shift = terms[base].exponent.plus(Linear({c.build.elementwise("pair_shift", z): ONE}))
     sign = 1 if terms[1 - base].coefficient > 0 else -1
-    mantissa = c.build.elementwise("sum_of_pair" if alike else "difference_of_pair", z)
-    return mantissa, exponent.plus(shift, power), sign
+    if alike:
+        mantissa = c.build.elementwise("sum_of_pair", z, params=(float(ratio),))
+    else:
+        mantissa = c.build.elementwise("difference_of_pair", z)
+    return c.build.scale(mantissa, size), exponent.plus(shift, power), sign
 
 
 def _open_pair(

@@ -11,7 +11,6 @@ from stablegrad.rules.forms import Linear
 from stablegrad.rules.hazards import safely_positive
 from stablegrad.rules.log_of_sum import write_sum
 from stablegrad.rules.rule import Rewritten, guarded, rule
-from stablegrad.rules.sqrt import square_root
 from stablegrad.rules.value import write_scaled
 from stablegrad.rules.vanished import keep_divided
 
@@ -61,22 +60,30 @@ def power_by_logarithm(c: Companions, node: Node) -> Rewritten | None:
 @rule("pow", "sqrt")
 def power_of_product(c: Companions, node: Node) -> Rewritten | None:
     """prod(x)**(1 / n), a geometric mean: the product leaves the range before its root does."""
-    base = node.inputs[0]
-    power = 0.5 if node.op.name == "sqrt" else literal_number(node.inputs[1])
-    if base.op.name != "reduce_prod" or power is None or power <= 0 or float(power).is_integer():
+    base, power = node.inputs[0], 0.5 if node.op.name == "sqrt" else literal_number(node.inputs[1])
+    if power is None or power <= 0 or float(power).is_integer() or safely_positive(c, base):
         return None
-    if safely_positive(c, base) or square_root(c, base) is not None:
+    written = _powered(c, base, float(power))
+    return None if written is None else Rewritten(written, "the product can leave the range where its root does not")
+
+
+def _powered(c: Companions, node: Node, power: float) -> Node | None:
+    """node ** power for a product along axes, also laid out in another way."""
+    if node.op.name in ("arrange", "reshape"):
+        inner = _powered(c, node.inputs[0], power)
+        return None if inner is None else c.build.move_like(node, {0: inner})
+    if node.op.name != "reduce_prod":
         return None
-    axes = base.params[0]
-    written = c.graph.node("power_of_product", base.inputs, (axes, float(power)), node.shape, node.dtype)
-    return Rewritten(written, "the product can leave the range where its root does not")
+    return c.graph.node("power_of_product", node.inputs, (*node.params, power), node.shape, node.dtype)
 
 
 @rule("div")
 def product_over_factor(c: Companions, node: Node) -> Rewritten | None:
     """prod(x) / x is the product of the others, also where a factor is 0."""
     above, x = node.inputs
-    core = above.inputs[0] if above.op.name == "arrange" else above
+    core = above
+    while core.op.name in ("arrange", "reshape"):  # laid back along the axis, perhaps without unit axes
+        core = core.inputs[0]
     if core.op.name != "reduce_prod" or core.inputs[0] is not x or len(core.params[0]) != 1 or c.facts.positive(x):
         return None
     if c.build.lay_back(core, x.shape, core.params[0]) is not above:

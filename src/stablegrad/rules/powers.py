@@ -60,17 +60,24 @@ def joined_signs(c: Companions, term: Term) -> Term:
 
 
 def _into_weights(c: Companions, term: Term, unknown: dict[Node, Rational]) -> Term | None:
-    """sum(w e^x) / s, the signs of w and s unknown, as sum((w / s) e^x): one factor, still a sum of exponentials."""
+    """sum(w e^x) / s, the signs of w and s unknown, as sum((w / h) e^x) / (s / h): one factor of unknown sign, still a
+    sum of exponentials. h, the power of two nearest to s with its sign, is constant for the derivative: where w is 0
+    the slope by the weight may be infinite, and must not meet a slope by s that is 0."""
     cores = [n for n, p in unknown.items() if n in c.reductions and p == 1]
     if len(cores) != 1 or term.coefficient < 0:
         return None
     under, axes = c.reductions[cores[0]]
     shape = next(iter(under.exponent.parts)).shape
-    weights = {c.build.lay_back(n, shape, axes): p for n, p in unknown.items() if n is not cores[0]}
+    weights: dict[Node, Rational] = {}
+    known = {n: p for n, p in term.factors.items() if n not in unknown}
+    for node, power in unknown.items():
+        if node is not cores[0]:
+            size = c.build.elementwise("held_size", node)
+            weights[c.build.lay_back(size, shape, axes)] = power
+            known[c.build.elementwise("div", node, size)] = power
     rest = under.times(Term(factors=weights))
     virtual = c.build.along("reduce_sum", c.raw_term(rest, next(iter(under.exponent.parts))), axes)
     c.reductions[virtual] = (rest, axes)
-    known = {n: p for n, p in term.factors.items() if n not in unknown}
     return Term(term.coefficient, {**known, virtual: ONE}, term.exponent)
 
 

@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stablegrad.graph.node import Node, literal_number
+from stablegrad.facts.reach import EXPONENTIAL
+from stablegrad.graph.node import Node, is_float, literal_number
 from stablegrad.graph.rational import Rational, magnitude, natural_logarithm, quotient
 from stablegrad.rules import companions as _companions
 from stablegrad.rules import scaled_along_axes as along_axes
 from stablegrad.rules import scaled_exponentials as exponentials
 from stablegrad.rules.differences import simplified_sum
-from stablegrad.rules.forms import HALF, ONE, Term, collect
+from stablegrad.rules.forms import HALF, ONE, Linear, Term, collect
 from stablegrad.rules.powers import power_of_term
 from stablegrad.rules.scaled_exponentials import as_scaled
 
@@ -114,7 +115,7 @@ def _pow(c: Companions, node: Node) -> Scaled | None:
     if power is not None:
         return _power(power)(c, node)
     base = literal_number(node.inputs[0])
-    if base is None or base <= 0:
+    if base is None or base <= 0 or not is_float(node.inputs[1].dtype):
         return None
     return exponentials.exponential(c, c.linear(node.inputs[1]).scaled(natural_logarithm(base)))
 
@@ -146,9 +147,27 @@ def _guard_of_nonnegative(c: Companions, node: Node) -> Scaled | None:
     if node.op.name == "max":
         below = max((float(k) for i in node.inputs if (k := literal_number(i)) is not None), default=math.inf)
     above = c.facts.interval(node.inputs[2])[0] if node.op.name == "clamp" else math.inf
-    if not (low >= 0 >= below and high <= above) or c.trivial(x):
+    if not (low >= below and high <= above) or c.trivial(x):
         return None
     return c.scaled(x)
+
+
+def _extreme(c: Companions, node: Node) -> Scaled | None:
+    """max(e^a, e^b) is e^max(a, b), numbers among them; max(p, k) of a p that is never less than k is p."""
+    guarded = _guard_of_nonnegative(c, node) if node.op.name == "max" else None
+    if guarded is not None or not c.facts.reach(node) & EXPONENTIAL:
+        return guarded
+    terms = []
+    for one in node.inputs:
+        answer = c.scaled(one)
+        term = answer.single()
+        if term is None or answer.guards or term.factors or term.coefficient <= 0:
+            return None
+        terms.append(term)
+    from stablegrad.rules.log_of_sum import write_sum
+
+    exponents = [write_sum(c, t.log, node) for t in terms]
+    return as_scaled([Term(exponent=Linear({c.build.elementwise(node.op.name, *exponents): ONE}))])
 
 
 SCALED_ANSWERS: dict[str, Callable[[Companions, Node], Scaled | None]] = {
@@ -170,7 +189,8 @@ SCALED_ANSWERS: dict[str, Callable[[Companions, Node], Scaled | None]] = {
     "rsqrt": _power(-HALF),
     "pow": _pow,
     "abs": _abs,
-    "max": _guard_of_nonnegative,
+    "max": _extreme,
+    "min": _extreme,
     "relu": _guard_of_nonnegative,
     "clamp": _guard_of_nonnegative,
     "cast": along_axes.cast_answer,

@@ -13,6 +13,7 @@ from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.composites import with_composites
 from stablegrad.rules.differences import simplified_sum
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
+from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.joined import joined
 from stablegrad.rules.layout import move_term
 from stablegrad.rules.powers import power_of_term
@@ -41,11 +42,16 @@ def exponential(c: Companions, exponent: Linear) -> Scaled:
             term = term.times(Term(exponent=Linear({part: times})))
             continue
         raised = power_of_term(c, found[0], times)
-        if raised is None:
+        if raised is None or (len(exponent.parts) > 1 and leaves_range(c, raised)):
             term = term.times(Term(exponent=Linear({part: times})))
         else:
             term, guards = term.times(raised), guards | found[1]
     return as_scaled([term], guards)
+
+
+def leaves_range(c: Companions, term: Term) -> bool:
+    """A high power of a plain value among the factors: its logarithm in the exponent, scaled, stays in range."""
+    return any(not -1 <= p <= 2 and not is_sum_of_exponentials(c, n) for n, p in term.factors.items())
 
 
 def exponential_of(c: Companions, part: Node) -> tuple[Term, frozenset[Node]] | None:

@@ -9,7 +9,7 @@ from stablegrad.facts.reach import LOGARITHM
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
 from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.composites import with_composites
-from stablegrad.rules.hazards import made_of_nonnegative
+from stablegrad.rules.hazards import made_of_nonnegative, safely_positive
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -23,7 +23,18 @@ def log_by_structure(c: Companions, node: Node) -> Node | None:
 
 def has_structure(c: Companions, node: Node) -> bool:
     """True if the logarithm of `node` can be written without computing `node`."""
-    return node.op.name in BY_STRUCTURE and log_by_structure(c, node) is not None
+    return log_of_squares(c, node) is not None or log_by_structure(c, node) is not None
+
+
+def log_of_squares(c: Companions, node: Node) -> Node | None:
+    """log(sum(x**2)) is 2 log(norm(x)). Not for two such sums in a ratio near 1: one logarithm keeps its digits."""
+    from stablegrad.rules.sqrt import length_of
+
+    node = node.inputs[0] if node.op.name == "nonnegative" else node
+    if node.op.name not in ("reduce_sum", "dot_general", "add") or safely_positive(c, node):
+        return None
+    length = length_of(c, node)
+    return None if length is None else c.build.scale(c.build.elementwise("log", length), 2)
 
 
 def gains(c: Companions, node: Node) -> bool:

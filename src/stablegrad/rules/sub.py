@@ -29,11 +29,17 @@ def difference_that_cancels(c: Companions, node: Node) -> Rewritten | None:
         if len(terms) != 2 or write_difference(c, terms, node) is None:
             return None
         # exp(x) - exp(x) * k has no number in it; 2 - exp(x) cancels only where exp(x) comes near
-    if not any(t.exponent or t.factors for t in naive):
+    if not any(t.exponent or t.factors for t in naive) or any(_may_cancel(c, t) for t in terms):
         return None
     written = keep_subtracted(c, write_scaled(c, scaled, node), naive, scaled.terms)
     return None if written is node else Rewritten(written, "the subtraction loses the digits that matter; "
                                                   "what remains is computed directly")  # fmt: skip
+
+
+def _may_cancel(c: Companions, term: Term) -> bool:
+    """What remains is again a sum of plain values and exponentials, whose slopes cancel: (e^y - x) / (1 + e^y)."""
+    opened = [c.terms_of(n) or () for n, p in term.factors.items() if p > 0]
+    return any(any(t.factors for t in inner) and any(not t.factors for t in inner) for inner in opened)
 
 
 def _opposes(node: Node) -> bool:

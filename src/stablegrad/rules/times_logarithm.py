@@ -13,7 +13,7 @@ import numpy as np
 from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational
 from stablegrad.rules.forms import ONE, Linear, Term
-from stablegrad.rules.hazards import has_exponential
+from stablegrad.rules.hazards import has_exponential, is_sum_of_exponentials
 from stablegrad.rules.logarithm import expanded, is_plain, log_node, log_of, write_linear
 from stablegrad.rules.rule import guarded
 from stablegrad.rules.structure import gains
@@ -124,7 +124,8 @@ def _factored(c: Companions, u: Node) -> Term:
     if joined is not None:
         return joined
     term, guards = c.single(u)
-    return Term(factors={u: ONE}) if term.exponent or guards or not term.coefficient else term
+    whole = term.exponent or guards or not term.coefficient or any(is_sum_of_exponentials(c, f) for f in term.factors)
+    return Term(factors={u: ONE}) if whole else term
 
 
 def _weight(c: Companions, whole: Linear, p: Node) -> Rational:

@@ -98,6 +98,14 @@ def test_the_logarithm_of_a_few_exponentials(terms):
     np.testing.assert_allclose(np.ravel(slopes), shares, rtol=1e-5, atol=1e-30)
 
 
+@pytest.mark.parametrize("terms", [(3e-25, -4e-25), (3e25, 4e25, 0.0), (0.0, 0.0), (1.0, 2.0, 2.0)])
+def test_the_length_of_a_few_terms(terms):
+    length = float(mpmath.norm(terms))
+    np.testing.assert_allclose(compositions.norm_of_terms(*map(floats, terms)), [length], rtol=1e-6)
+    slopes = jax.grad(lambda ts: compositions.norm_of_terms(*ts)[0])(list(map(floats, terms)))
+    np.testing.assert_allclose(np.ravel(slopes), [t / length if length else 0.0 for t in terms], rtol=1e-6)
+
+
 # -- functions of one value ------------------------------------------------------------------------------------------
 
 POINTS = np.array([-600, -90, -30, -3, -1.0, -0.5, -1e-3, -1e-8, 1e-8, 1e-3, 0.5, 1.0, 3, 5, 30, 80], np.float64)
@@ -174,6 +182,19 @@ def test_mantissa_and_shift_of_a_hyperbolic_cosine():
     np.testing.assert_array_equal(slope[8:], [1, 1, -1])
     np.testing.assert_array_equal(compositions.scaled_cosh(h[8:]), [1, 1, 1])
     assert np.isnan(compositions.scaled_cosh(floats(NAN)))[0]
+
+
+def test_a_pair_of_unequal_terms():
+    z = floats(0, 1e-6, -1, 1, 30, -30)
+    for ratio in (4.0, 0.25):
+        whole = compositions.sum_of_pair(z, ratio) * jnp.exp(compositions.pair_shift(z))
+        np.testing.assert_allclose(whole, 1 + ratio * np.exp(np.asarray(z, np.float64)), rtol=1e-5)
+
+
+def test_the_size_of_a_number():
+    s = floats(1, -3, 1000, 0.1, 0, INF, 1e-30)
+    np.testing.assert_allclose(compositions.held_size(s), [1, -4, 1024, 0.125, 1, 1, 2.0**-100], rtol=1e-5)
+    assert not each(compositions.held_size)(s).any()
 
 
 def test_a_logarithm_near_1():

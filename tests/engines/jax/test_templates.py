@@ -22,19 +22,23 @@ ONE_INPUT = """
     abs sign floor ceil erf erfc lgamma digamma square erf_inv softplus log_sigmoid sigmoid log1mexp log_expm1 exprel
     log1prel log_cosh cosm1 log_erfc stable_expm1 stable_tanh stable_asinh stable_acosh stable_atanh nonnegative
     log_softplus log1mexp_of_exp inverse_exprel inverse_expm1 sigmoid_slope stop_gradient
-    pair_shift sum_of_pair difference_of_pair cosh_shift scaled_cosh
+    pair_shift sum_of_pair difference_of_pair cosh_shift scaled_cosh held_size
 """.split()
 TWO_INPUTS = """
     add sub mul div pow max min atan2 rem logdiffexp mul_exp times_log stable_logaddexp stable_xlogy stable_div require
     require_finite stable_xlog1py log_of_product log_of_quotient
-    sigmoid_cross_entropy log_sum_exp_terms shift_terms log_sum_terms log_near_1
+    sigmoid_cross_entropy log_sum_exp_terms norm_of_terms shift_terms log_sum_terms log_near_1 log_of_1_and
 """.split()
-REDUCTIONS = "reduce_sum reduce_max reduce_min reduce_prod shift logsumexp log_abs_product".split()
-ALONG = "log_softmax log_softmax_of_picks softmax log_sum_others log_one_minus_softmax one_minus_softmax".split()
+REDUCTIONS = "reduce_sum reduce_max reduce_min reduce_prod norm shift logsumexp log_abs_product".split()
+ALONG = """
+    log_softmax log_softmax_of_picks softmax log_sum_others log_one_minus_softmax one_minus_softmax product_of_others
+""".split()
 WEIGHTED = "logsumexp_weighted shift_weighted softmax_cross_entropy".split()
 CUMULATIVE = "cumsum cumprod cummax cummin cumlogsumexp".split()
 LAYOUT = "arrange reshape".split()
-OTHER = "clamp select integer_pow cast reduce_or not is_finite asked log_of_ratio power_times_log".split()
+OTHER = """
+    clamp select integer_pow cast reduce_or not is_finite asked log_of_ratio power_times_log power_exp power_of_product
+""".split()
 AS_CAPTURED = {*names.ELEMENTWISE.values(), *names.REDUCTIONS.values(), *names.ARG_REDUCTIONS.values(),
                *names.OWN_CUSTOM_JVP.values(), "random_gamma_grad"}  # fmt: skip
 DTYPES = ["float16", "bfloat16", "float32", "float64"]
@@ -140,6 +144,8 @@ def test_other_operations():
     checked(graph.node("integer_pow", (x,), (3,), SHAPE, x.dtype))
     checked(graph.node("power_times_log", (x,), (2, True), SHAPE, x.dtype))
     checked(graph.node("log_of_ratio", (x, y, x), (1, 2), SHAPE, x.dtype))
+    checked(graph.node("power_exp", (x, y, zero), (), SHAPE, x.dtype))
+    checked(graph.node("power_of_product", (x,), ((0,), 0.5), SHAPE[1:], x.dtype))
     checked(graph.node("cast", (x,), (), SHAPE, jnp.dtype("float16")))
     checked(graph.node("not", (flag,), (), SHAPE, truth))
     checked(graph.node("is_finite", (x,), (), SHAPE, truth))

@@ -82,11 +82,26 @@ def _larger(a: Any, b: Any) -> Any:
     return np.maximum(a, b) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else lax.max(a, b)
 
 
+def held_size(s: Any) -> Any:
+    """About the power of two nearest to |s|, with the sign of s, constant for the derivative; 1 for 0 and infinity."""
+    held = lax.stop_gradient(s)
+    size, one = lax.abs(held), _number(s, 1)
+    usable = lax.bitwise_and(lax.gt(size, _number(s, 0)), lax.is_finite(size))
+    exponent = lax.round(lax.mul(lax.log(lax.select(usable, size, one)), _number(s, 1 / math.log(2))))
+    return lax.select(usable, lax.mul(lax.sign(held), lax.exp2(exponent)), one)
+
+
 def log_near_1(rest: Any, whole: Any) -> Any:
     """log of `whole`, which is 1 + `rest`: by the rest where that is small."""
     near = lax.lt(lax.abs(rest), _number(rest, 0.5))
     inside, outside = lax.select(near, rest, _number(rest, 0)), lax.select(near, _number(rest, 1), whole)
     return lax.select(near, numerics.log1p(inside), lax.log(outside))
+
+
+def log_of_1_and(rest: Any, logarithm: Any) -> Any:
+    """`logarithm`, which is log(1 + `rest`): by the rest where that is small."""
+    near = lax.lt(lax.abs(rest), _number(rest, 0.25))
+    return lax.select(near, numerics.log1p(lax.select(near, rest, _number(rest, 0))), logarithm)
 
 
 def log_sum_terms(*pairs: Any, one: int = -1) -> Any:
@@ -113,9 +128,13 @@ def pair_shift(z: Any) -> Any:
     return lax.select(lax.gt(z, _number(z, 0)), z, _number(z, 0))
 
 
-def sum_of_pair(z: Any) -> Any:
-    """(1 + e^z) / exp(pair_shift(z))"""
-    return lax.add(lax.exp(_downward(z)), _number(z, 1))
+def sum_of_pair(z: Any, ratio: float = 1.0) -> Any:
+    """(1 + ratio e^z) / exp(pair_shift(z))"""
+    small, one = lax.exp(_downward(z)), _number(z, 1)
+    if ratio == 1:
+        return lax.add(small, one)
+    weight, up = _number(z, ratio), lax.gt(z, _number(z, 0))
+    return lax.select(up, lax.add(small, weight), lax.add(lax.mul(small, weight), one))
 
 
 def difference_of_pair(z: Any) -> Any:

@@ -17,6 +17,7 @@ from jax.scipy import special
 from stablegrad.engines.jax import _compat, compositions
 from stablegrad.graph.node import Handle, Node
 from stablegrad.numerics import jax as numerics
+from stablegrad.numerics.jax.powers import power_of_product, product_of_others
 from stablegrad.numerics.jax.products import log_of_ratio, power_times_log
 
 
@@ -179,11 +180,13 @@ EMIT: dict[str, Callable[..., Any]] = {
     "sigmoid_slope": _shaped(compositions.sigmoid_slope),
     "inverse_expm1": _shaped(compositions.inverse_expm1),
     "pair_shift": _shaped(compositions.pair_shift),
-    "sum_of_pair": _shaped(compositions.sum_of_pair),
+    "sum_of_pair": lambda node, z: compositions.sum_of_pair(z, *node.params),
     "difference_of_pair": _shaped(compositions.difference_of_pair),
     "power_exp": _shaped(_late("power_exp")),
-    "power_of_product": lambda node, x: numerics.power_of_product(node.params[1])(x, node.params[0]),
-    "product_of_others": lambda node, x: numerics.product_of_others(x, *node.params[0]),
+    "power_of_product": lambda node, x: power_of_product(node.params[1])(x, node.params[0]),
+    "product_of_others": _one_axis(product_of_others),
+    "log_of_1_and": _shaped(compositions.log_of_1_and),
+    "held_size": _shaped(compositions.held_size),
     "norm": _axes(_late("norm")),
     "norm_of_terms": _shaped(compositions.norm_of_terms),
     "cosh_shift": _shaped(compositions.cosh_shift),

@@ -5,7 +5,9 @@ from stablegrad.numerics.jax.exponentials import expm1, log1p
 from stablegrad.numerics.jax.hyperbolic import acosh, asinh, atanh
 from stablegrad.numerics.jax.log_domain import log1mexp, log_expm1, logaddexp, logdiffexp
 from stablegrad.numerics.jax.normal import log_erfc, log_ndtr
+from stablegrad.numerics.jax.norms import norm
 from stablegrad.numerics.jax.others import log_one_minus_softmax, log_sum_others
+from stablegrad.numerics.jax.powers import power_exp
 from stablegrad.numerics.jax.products import (
     log_abs_product,
     log_of_product,
@@ -16,8 +18,6 @@ from stablegrad.numerics.jax.products import (
     xlogy,
 )
 from stablegrad.numerics.jax.quotients import divide, exprel, log1prel
-from stablegrad.numerics.jax.norms import norm
-from stablegrad.numerics.jax.powers import power_exp, power_of_product, product_of_others
 from stablegrad.numerics.jax.reductions import log_matmul_exp, logsumexp, logsumexp_weighted
 from stablegrad.numerics.jax.sigmoids import log_cosh, log_sigmoid, sigmoid, softplus, tanh
 from stablegrad.numerics.jax.softmaxes import log_softmax, one_minus_softmax, softmax
@@ -55,8 +55,6 @@ __all__ = [
     "norm",
     "one_minus_softmax",
     "power_exp",
-    "power_of_product",
-    "product_of_others",
     "sigmoid",
     "sigmoid_cross_entropy",
     "softmax",

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from stablegrad.numerics.jax.definition import Axis, along_axis, derivative_of, select, spread
+from stablegrad.numerics.jax.definition import Axis, along_axis, combined, derivative_of, select, spread
 
 __all__ = ["norm"]
 
@@ -30,11 +30,9 @@ def norm(x: jax.Array, axis: Axis = None) -> jax.Array:
 
 @derivative_of(norm)
 def _norm_rule(axis, primals, tangents):
-    ((x,), (dx,)) = primals, tangents
+    (x,) = primals
     value = norm(x, axis)
-    if not hasattr(dx, "dtype") or isinstance(dx, jax.custom_derivatives.SymbolicZero):
-        return value, lax.full_like(value, 0)
-    return value, lax.reduce_sum(_direction(x, axis) * dx, axis)
+    return value, combined(value, (tangents[0], lambda dx: lax.reduce_sum(_direction(x, axis) * dx, axis)))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
