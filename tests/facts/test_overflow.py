@@ -54,6 +54,16 @@ def test_a_matrix_product_of_mixed_values_is_asked_nothing():
         assert Reach()(product) & EXPONENTIAL
 
 
+def test_a_root_of_a_positive_value_counts_for_nothing():
+    from stablegrad.facts.reach import ROOT
+
+    graph = Graph()
+    x = leaf(graph, 3)
+    square = of(graph, "mul", x, x)
+    assert Facts().reach(of(graph, "sqrt", square)) & ROOT
+    assert not Facts().reach(of(graph, "sqrt", of(graph, "add", square, one(graph)))) & ROOT
+
+
 def test_a_program_of_any_depth():
     graph, facts = Graph(), Facts()
     node = of(graph, "exp", leaf(graph, 3))

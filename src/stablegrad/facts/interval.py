@@ -28,7 +28,7 @@ class Facts:
 
     def __init__(self) -> None:
         self._known: dict[Node, Interval] = {}
-        self.reach = Reach(self._scales_rows)
+        self.reach = Reach(self._scales_rows, self.positive)
         self.may_overflow = Overflow(self.reach, self.interval)
         self.may_vanish = Underflow(self.reach, self.interval, self.may_overflow)
         self._infinities = Infinities()

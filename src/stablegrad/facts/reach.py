@@ -29,12 +29,18 @@ THROUGH = frozenset(
 class Reach:
     """The bits of each node, worked out once, without recursion.
 
-    `scales_rows` tells of an operand of a matrix product whether exponentials in it reach through the product.
+    `scales_rows` tells of an operand of a matrix product whether exponentials in it reach through the product;
+    `positive` of a value that a root is taken of whether it is never 0: such a root counts for nothing.
     """
 
-    def __init__(self, scales_rows: Callable[[Node], bool] = lambda operand: True) -> None:
+    def __init__(
+        self,
+        scales_rows: Callable[[Node], bool] = lambda operand: True,
+        positive: Callable[[Node], bool] = lambda base: False,
+    ) -> None:
         self._known: dict[Node, int] = {}
         self._scales_rows = scales_rows
+        self._positive = positive
 
     def __call__(self, node: Node) -> int:
         known = self._known
@@ -65,6 +71,8 @@ class Reach:
             bits |= EXPONENTIAL
         if node.op.name == "integer_pow" and node.params[0] < 0:
             bits |= QUOTIENT
+        if bits & ROOT and self._positive(node.inputs[0]):
+            bits &= ~ROOT
         for i in node.inputs:
             if i.dtype is not None and is_float(i.dtype):
                 bits |= self._known[i]
