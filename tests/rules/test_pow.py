@@ -133,6 +133,9 @@ def others_exactly(x):
 OTHERS = {
     "prod / x": lambda x: SCALES * (jnp.prod(x, -1, keepdims=True) / x),
     "prod[:, None] / x": lambda x: SCALES * (jnp.prod(x, -1)[:, None] / x),
+    "prod (1 / x)": lambda x: SCALES * (jnp.prod(x, -1, keepdims=True) * (1 / x)),
+    "prod x**-1": lambda x: SCALES * (jnp.prod(x, -1, keepdims=True) * x**-1),
+    "scale prod / x": lambda x: SCALES * jnp.prod(x, -1, keepdims=True) / x,
     "of columns": lambda x: (SCALES[:, None] * (jnp.prod(x.T, 0) / x.T)).T,
 }
 OTHER_CASES = Cases(
@@ -141,6 +144,11 @@ OTHER_CASES = Cases(
         for name, f in OTHERS.items()
     }
 )
+
+
+def test_an_infinity_over_itself():
+    x = np.array([[np.inf, 2.0, 0.5]], np.float32)
+    np.testing.assert_array_equal(stabilize(OTHERS["prod / x"])(x), OTHERS["prod / x"](x))
 
 
 @pytest.mark.parametrize("name", OTHER_CASES)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from stablegrad.facts.overflow import HALF, HALF_HUGE, HUGE
 from stablegrad.graph.node import Node
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
 
-TINY, HUGE = 2.0**-60, 2.0**60  # far inside the range of float32 and bfloat16
-HALF = np.dtype("float16")
-HALF_TINY, HALF_HUGE = 2.0**-10, 2.0**10  # ... of float16
+TINY, HALF_TINY = 1 / HUGE, 1 / HALF_HUGE  # far inside the range of float32 and bfloat16; of float16
 
 
 def limits(node: Node) -> tuple[float, float]:
@@ -48,7 +45,7 @@ def made_of_nonnegative(c: Companions, node: Node) -> bool:
 
 
 def is_sum_of_exponentials(c: Companions, factor: Node) -> bool:
-    """A factor that stands for a sum of exponentials, elementwise or along axes, also moved."""
+    """A factor that stands for a sum of exponentials, elementwise or along axes, also moved, or its magnitude."""
     while factor.op.name in ("arrange", "reshape", "move", "abs") and factor not in c.reductions:
         if c.terms_of(factor) is not None:
             break

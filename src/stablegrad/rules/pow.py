@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from stablegrad.facts.reach import LOGARITHM, ROOT
+from stablegrad.facts.reach import LOGARITHM, QUOTIENT, ROOT
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.graph.rational import rational
 from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.companions import Companions
-from stablegrad.rules.forms import Linear
+from stablegrad.rules.forms import Linear, Term
 from stablegrad.rules.hazards import safely_positive
 from stablegrad.rules.log_of_sum import write_sum
 from stablegrad.rules.rule import Rewritten, guarded, rule
-from stablegrad.rules.value import write_scaled
+from stablegrad.rules.value import write_scaled, write_term
 from stablegrad.rules.vanished import keep_divided
 
 
@@ -77,16 +77,32 @@ def _powered(c: Companions, node: Node, power: float) -> Node | None:
     return c.graph.node("power_of_product", node.inputs, (*node.params, power), node.shape, node.dtype)
 
 
-@rule("div")
+@rule("div", "mul")
 def product_over_factor(c: Companions, node: Node) -> Rewritten | None:
-    """prod(x) / x is the product of the others, also where a factor is 0."""
-    above, x = node.inputs
-    core = above
-    while core.op.name in ("arrange", "reshape"):  # laid back along the axis, perhaps without unit axes
+    """prod(x) / x is the product of the others, also where a factor is 0; anything may stand beside it."""
+    if not c.facts.reach(node) & QUOTIENT or c.trivial(node):
+        return None
+    term, guards = c.single(node)
+    for above, up in term.factors.items():
+        found = _product_along(c, above) if up == 1 and not guards else None
+        if found is None or term.factors.get(found[0]) != -1:
+            continue
+        x, axes = found
+        rest = Term(term.coefficient, {n: p for n, p in term.factors.items() if n not in (above, x)}, term.exponent)
+        # An infinity that is divided by itself stays NaN.
+        others = c.build.elementwise("require_finite", c.build.keep("product_of_others", x, axes), x)
+        if not rest.is_number() or rest.coefficient != 1:
+            others = c.build.mul(others, write_term(c, rest, node))
+        return Rewritten(others, "0 / 0 where a factor is 0; the product of the others is what remains")
+    return None
+
+
+def _product_along(c: Companions, node: Node) -> tuple[Node, tuple[int, ...]] | None:
+    """(x, axis) where `node` is prod(x) laid back along its axis, perhaps without unit axes, and x may be 0."""
+    core = node
+    while core.op.name in ("arrange", "reshape"):
         core = core.inputs[0]
-    if core.op.name != "reduce_prod" or core.inputs[0] is not x or len(core.params[0]) != 1 or c.facts.positive(x):
+    if core.op.name != "reduce_prod" or len(core.params[0]) != 1 or c.facts.positive(core.inputs[0]):
         return None
-    if c.build.lay_back(core, x.shape, core.params[0]) is not above:
-        return None
-    others = c.build.keep("product_of_others", x, core.params[0])
-    return Rewritten(others, "0 / 0 where a factor is 0; the product of the others is what remains")
+    x, axes = core.inputs[0], core.params[0]
+    return (x, axes) if c.build.lay_back(core, x.shape, axes) is node else None
