@@ -19,6 +19,7 @@ from stablegrad.numerics.jax.definition import (
     select,
     spread,
 )
+from stablegrad.numerics.jax.rows import in_one_pass, maximum_and_sum, sums_of
 from stablegrad.numerics.jax.sigmoids import sigmoid_slope
 from stablegrad.numerics.jax.softmaxes import (
     centred,
@@ -27,6 +28,7 @@ from stablegrad.numerics.jax.softmaxes import (
     log_softmax,
     log_total,
     powers,
+    powers_below,
     probabilities,
     sums,
 )
@@ -106,7 +108,8 @@ def softmax_cross_entropy(x: jax.Array, t: jax.Array, axis: Axis = -1) -> jax.Ar
     >>> print(f"{softmax_cross_entropy(x, t):.4e} {jax.grad(softmax_cross_entropy)(x, t)[0]:.4e}")
     9.3576e-14 -9.3576e-14
     """
-    return _entropy(x, t, *sums(powers(x, axis), axis), lax.reduce_sum(t, axis), axis)
+    _, share, others, weight, gap = _parts(x, t, axis)
+    return _entropy(x, share, others, weight, gap)
 
 
 @derivative_of(softmax_cross_entropy)
@@ -125,32 +128,40 @@ def _surprise(x, t, axis):
     return select((t == 0) & (log_p == -jnp.inf), 0.0, -log_p)
 
 
-def _entropy(x, t, share, others, weight, axis):
+def _entropy(x, share, others, weight, gap):
     if not x.size:
         return weight
-    return weight * log_total(share, others) - _mean_gap(x, t, axis)
+    steps = 2 / float(jnp.finfo(x.dtype).eps)
+    return weight * log_total(share, others) - lax.optimization_barrier(gap * steps) * (1 / steps)
 
 
-def _mean_gap(x: jax.Array, t: jax.Array, axis: tuple[int, ...]) -> jax.Array:
-    """sum(t * (x - maximum)), without a conditional: entries are bounded from below, so that a target 0 makes an
-    infinite gap 0; with another target it is huge, and then leaves the range.
+def _parts(x: jax.Array, t: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, ...]:
+    """`powers`, `sums` of them, sum(t), and `_gaps` summed."""
+    if not in_one_pass(x, axis):
+        exponentials = powers(x, axis)
+        gaps = _gaps(x, t, lax.reduce_max(lax.optimization_barrier(x), axis), axis)
+        return exponentials, *sums(exponentials, axis), lax.reduce_sum(t, axis), lax.reduce_sum(gaps, axis)
+    maximum, weight = maximum_and_sum(x, t, axis)
+    exponentials = powers_below(maximum, x, axis)
+    total, others, gap = sums_of(axis, exponentials, exponentials - lax.floor(exponentials), _gaps(x, t, maximum, axis))
+    return exponentials, lax.optimization_barrier(1.5 / total), others, weight, gap
+
+
+def _gaps(x: jax.Array, t: jax.Array, maximum: jax.Array, axis: tuple[int, ...]) -> jax.Array:
+    """t * (x - maximum), without a conditional: entries are bounded from below, so that a target 0 makes an
+    infinite gap 0; with another target it is huge, and `_entropy` lets it leave the range.
 
     (The bound stands before the subtraction for the sake of the maximum, see `powers`.)
     """
-    x = lax.optimization_barrier(x)
-    number = jnp.finfo(x.dtype)
-    gap = at_least(x, -0.5 * float(number.max)) - spread(lax.reduce_max(x, axis), x, axis)
-    steps = 2 / float(number.eps)
-    return lax.optimization_barrier(lax.reduce_sum(t * gap, axis) * steps) * (1 / steps)
+    return t * (at_least(x, -0.5 * float(jnp.finfo(x.dtype).max)) - spread(maximum, x, axis))
 
 
 def _with_excess(x: jax.Array, t: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
     """The cross entropy, and sum(t) * softmax(x) - t."""
-    exponentials, weight = powers(x, axis), lax.reduce_sum(t, axis)
-    share, others = sums(exponentials, axis)
+    exponentials, share, others, weight, gap = _parts(x, t, axis)
     a, b = factors(share, others)
     excess = exponentials * spread(b * weight, x, axis) - (t - exponentials * spread(a * weight, x, axis))
-    return _entropy(x, t, share, others, weight, axis), excess
+    return _entropy(x, share, others, weight, gap), excess
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))

@@ -21,6 +21,7 @@ from stablegrad.numerics.jax.definition import (
 )
 from stablegrad.numerics.jax.exponentials import log1p
 from stablegrad.numerics.jax.quotients import divide
+from stablegrad.numerics.jax.rows import in_one_pass, sums_of
 from stablegrad.numerics.jax.softmaxes import centred, probabilities
 
 __all__ = ["log_matmul_exp", "logsumexp", "logsumexp_weighted"]
@@ -38,8 +39,8 @@ def logsumexp(x: jax.Array, axis: Axis = None) -> jax.Array:
     >>> print(f"{logsumexp(x, 0):.4e}")
     2.0612e-09
     """
-    maximum, total, _ = _shifted_sum(x, axis)
-    return maximum + lax.log1p(_rest(x, maximum, total, axis))
+    maximum, _, rest, _ = _shifted_sum(x, axis)
+    return maximum + lax.log1p(rest)
 
 
 @derivative_of(logsumexp)
@@ -50,10 +51,18 @@ def _logsumexp_rule(axis, primals, tangents):
 
 
 def _shifted_sum(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, ...]:
-    """The maximum m, the sum of exp(x - m), and these exponentials."""
+    """The maximum m, the sum of exp(x - m), the same less 1, and these exponentials.
+
+    A small rest keeps its digits in rows whose logarithm is near 0.
+    """
     maximum = lax.reduce_max(x, axis)
     exponentials = _shifted_exponentials(x, maximum, axis)
-    return maximum, lax.reduce_sum(exponentials, axis), exponentials
+    if in_one_pass(x, axis) and (x.ndim - 1 not in axis or x.shape[-1] <= SHORT):
+        total, others = sums_of(axis, exponentials, exponentials - lax.floor(exponentials))
+        return maximum, total, select(total < 1.5, others, total - 1), exponentials
+    total = lax.reduce_sum(exponentials, axis)
+    rest = (functools.partial(_in_detail, axis=axis) if x.size < LARGE else _less_one(axis))(x, maximum, total)
+    return maximum, total, rest, exponentials
 
 
 def _shifted_exponentials(x, maximum, axis):
@@ -61,13 +70,11 @@ def _shifted_exponentials(x, maximum, axis):
     return lax.exp(bounded - spread(within_range(maximum), x, axis))
 
 
+SHORT = 32
+"""Rows along the last dimension up to this length take both sums in one pass, whether or not the second is needed."""
+
 LARGE = 2**14
 """Entries from which on a second pass over them costs more than to find out whether it is needed."""
-
-
-def _rest(x: jax.Array, maximum: jax.Array, total: jax.Array, axis: tuple[int, ...]) -> jax.Array:
-    """The sum of exp(x - m), less 1; a small rest keeps its digits in rows whose logarithm is near 0."""
-    return _in_detail(x, maximum, total, axis) if x.size < LARGE else _less_one(axis)(x, maximum, total)
 
 
 def _in_detail(x: jax.Array, maximum: jax.Array, total: jax.Array, axis: tuple[int, ...]) -> jax.Array:
@@ -101,8 +108,8 @@ def _less_one(axis: tuple[int, ...]) -> Callable[..., jax.Array]:
 
 def _with_probabilities(x: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
     """logsumexp, and the softmax, but 0 where all entries are -inf."""
-    maximum, total, exponentials = _shifted_sum(x, axis)
-    value = maximum + lax.log1p(_rest(x, maximum, total, axis))
+    maximum, total, rest, exponentials = _shifted_sum(x, axis)
+    value = maximum + lax.log1p(rest)
     share = 1 / select(total == 0, jnp.inf, select((maximum == jnp.inf) & (total > 1), jnp.nan, total))
     return value, exponentials * spread(share, x, axis)
 

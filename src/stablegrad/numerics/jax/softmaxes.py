@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from stablegrad.numerics.jax.definition import Axis, along_axis, at_most, combined, derivative_of, select, spread
+from stablegrad.numerics.jax.rows import sums_of
 
 __all__ = ["log_softmax", "one_minus_softmax", "softmax"]
 
@@ -93,9 +94,12 @@ def powers(x: jax.Array, axis: tuple[int, ...]) -> jax.Array:
     At the maximum it is exactly 1: `at_most` is not only for infinities. Where x is k * z, XLA contracts a plain
     x - maximum into one rounding of k * z - maximum, which need not be 0, but not across a minimum.
     """
+    return powers_below(lax.reduce_max(x, axis), x, axis)
+
+
+def powers_below(maximum: jax.Array, x: jax.Array, axis: tuple[int, ...]) -> jax.Array:
     number = jnp.finfo(x.dtype)
     top = float(number.max)
-    maximum = lax.reduce_max(x, axis)
     bounded = at_most(maximum, top)
     # The difference is 0 or, beside an infinity, inf: then the bound is lowered by a few of its ulp.
     lowered = bounded - at_most(maximum - bounded, top * float(number.eps))
@@ -108,8 +112,8 @@ def sums(exponentials: jax.Array, axis: tuple[int, ...]) -> tuple[jax.Array, jax
     `exponentials` are `powers`. One is their largest, so that where it occurs once, the second sum is the first less
     1, but keeps the digits of a small one. Beside an infinity the first is 0.
     """
-    share = lax.optimization_barrier(1.5 / lax.reduce_sum(exponentials, axis))
-    return share, lax.reduce_sum(exponentials - lax.floor(exponentials), axis)
+    total, others = sums_of(axis, exponentials, exponentials - lax.floor(exponentials))
+    return lax.optimization_barrier(1.5 / total), others
 
 
 def log_total(share: jax.Array, others: jax.Array) -> jax.Array:
