@@ -31,6 +31,9 @@ LOGARITHMS = {
     "log(exp(x) @ exp(y))": (lambda x, y: jnp.log(jnp.exp(x) @ jnp.exp(y)), [ROWS, WEIGHTS * 30], [0, 1]),
     "log(exp(x) @ exp(y)), peaks apart": (lambda x, y: jnp.log(jnp.exp(x) @ jnp.exp(y)), [ROWS, ROWS.T], [0, 1]),
     "log(softmax(x) @ softmax(y))": (lambda x, y: jnp.log(softmax(x) @ softmax(y)), [ROWS, ROWS - 3], ()),
+    "log(exp(-x**2) @ w)": (lambda x, w: jnp.log(jnp.exp(-(x**2)) @ w), [ROWS / 4 + 20, WEIGHTS], ()),
+    "log(sigmoid(x) @ w)": (lambda x, w: jnp.log(jax.nn.sigmoid(x) @ w), [ROWS - 200, WEIGHTS], ()),
+    "log(softmax(x).T @ w)": (lambda x, w: jnp.log(softmax(x).T @ w), [ROWS[:, ::-1], WEIGHTS], ()),
     "two steps of a chain": (lambda x, w: jnp.log((jnp.exp(x[0]) @ w * jnp.exp(x[1])) @ w), [ROWS - 150, WEIGHTS], ()),
 }  # fmt: skip
 
@@ -47,6 +50,9 @@ QUOTIENTS = {
     "exp(x) @ w / sum": lambda x: (jnp.exp(x) @ WEIGHTS.astype(np.float32)) / jnp.exp(x).sum(-1, keepdims=True),
     "exp(x) @ w / (exp(x) @ 1)": lambda x: (
         (jnp.exp(x) @ WEIGHTS.astype(np.float32)) / (jnp.exp(x) @ np.ones((4, 1), np.float32))
+    ),
+    "a mean weighted by sigmoids": lambda x: (
+        jax.nn.sigmoid(x - 300) @ WEIGHTS.astype(np.float32) / jnp.sum(jax.nn.sigmoid(x - 300), -1, keepdims=True)
     ),
 }
 
@@ -79,6 +85,8 @@ def test_domain_errors_survive(name):
 LEFT_ALONE = {
     "a dense layer": lambda x: jnp.tanh(x @ jnp.ones((4, 3)) + 1),
     "attention": lambda x: softmax(x @ x.T) @ x,
+    "attention, each row divided by its length": lambda x: softmax(x @ x.T) @ x / (1 + jnp.sum(x * x)),
+    "transposed attention": lambda x: jnp.log(2 + (x.T @ softmax(x @ x.T, axis=0)) ** 2),
     "x @ x.T": lambda x: x @ x.T,
     "log of a bounded product": lambda x: jnp.log(2 + jnp.sin(x @ x.T)),
 }

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from stablegrad.facts.reach import EXPONENTIAL
-from stablegrad.graph.arrange import arrange
+from stablegrad.graph.arrange import arrange, constant_along
 from stablegrad.graph.node import Node
 from stablegrad.rules import companions as _companions
 from stablegrad.rules.forms import ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
+from stablegrad.rules.joined import as_exponent
+from stablegrad.rules.layout import under_moves
+from stablegrad.rules.log_of_sum import absorbed
 from stablegrad.rules.masks import in_exponent
 
 if TYPE_CHECKING:
@@ -38,17 +42,17 @@ def scaled_contraction(c: Companions, node: Node) -> Scaled | None:
     batch = len(batch_a)
     place_a = {k: i for i, k in enumerate(batch_a)} | {k: batch + i for i, k in enumerate(free_a)}
     place_b = {k: i for i, k in enumerate(batch_b)} | {k: batch + len(free_a) + i for i, k in enumerate(free_b)}
-    if all(_probability(c, i) for i in node.inputs):
-        return None  # shifted apart, their largest entries need not meet; as they stand they cannot overflow
+    if _with_large_entry(c, a, tuple(contract_a)) and _with_large_entry(c, b, tuple(contract_b)):
+        return None  # nothing to shift
     total, operands = Term(), []
     for operand, axes, place in ((a, tuple(contract_a), place_a), (b, tuple(contract_b), place_b)):
         term, guards = c.single(operand)
-        term = in_exponent(c, term, axes)
         if guards:
             return None
-        if _probability(c, operand):
+        if _with_large_entry(c, operand, axes):
             operands.append(operand)
             continue
+        term = as_exponent(c, term, axes) if _probability(c, operand) else in_exponent(c, term, axes)
         if not term.exponent and not any(is_sum_of_exponentials(c, f) for f in term.factors):
             operands.append(operand)
             continue
@@ -81,6 +85,26 @@ def _probability(c: Companions, node: Node) -> bool:
     """Known to lie in [0, 1], though made of exponentials."""
     low, high = c.facts.interval(node)
     return low >= 0 and high <= 1
+
+
+def _with_large_entry(c: Companions, node: Node, axes: tuple[int, ...]) -> bool:
+    """Made of exponentials, none above 1 and one in each row along `axes` far from 0: a softmax along them, say."""
+    if not _probability(c, node):
+        return False
+    if not c.facts.may_vanish(node):
+        return True
+    term, _ = c.single(node)
+    count = math.prod(node.shape[k] for k in axes)
+    for factor, power in term.factors.items():
+        core = under_moves(c, factor) if power == -1 and constant_along(factor, axes) else None
+        if core is None or len(term.factors) > 1:
+            continue
+        under, summed = c.reductions[core]
+        entries = next(iter(under.exponent.parts)).shape
+        if count == math.prod(entries[k] for k in summed):
+            taken = absorbed(c, core, factor, -ONE, term.exponent)
+            return taken is not None and not taken[0]
+    return False
 
 
 def _as_sum(
