@@ -84,3 +84,57 @@ def test_weak_types_and_integers():
     with pytest.raises(TypeError, match="real numbers"):
         numerics.softplus(1j)
     assert float(numerics.sigmoid(x=0.0)) == 0.5
+
+
+def pairs(random):
+    base = np.concatenate([random.uniform(-80, 80, 40), random.uniform(-4, 4, 40), [0.0, 30.0, 3.0]])
+    return base, np.concatenate(
+        [np.exp(random.uniform(-12, 3, 40)), np.exp(random.uniform(-5, 3, 40)), [1.0, 8.0, 0.0]]
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sigmoid_difference(dtype):
+    base, gap = pairs(np.random.default_rng(5))
+    a = base.astype(dtype)
+    b = (a - gap.astype(dtype)).astype(dtype)
+
+    def bend(x):
+        return -slope(x) * mpmath.tanh(x / 2)
+
+    assert_elementwise(
+        numerics.sigmoid_difference,
+        lambda a, b: -mpmath.expm1(b - a) * sigma(a) * sigma(-b),
+        [lambda a, b: slope(a), lambda a, b: -slope(b)],
+        [[lambda a, b: bend(a), lambda a, b: mpmath.mpf(0)], [lambda a, b: mpmath.mpf(0), lambda a, b: -bend(b)]],
+        [np.concatenate([a, b]), np.concatenate([b, a])],
+        dtype,
+    )
+
+
+@pytest.mark.parametrize(
+    "a, b, value",
+    [(INF, INF, 0), (-INF, -INF, 0), (INF, -INF, 1), (-INF, INF, -1), (INF, 0, 0.5), (0, INF, -0.5), (NAN, 0, NAN)],
+)
+def test_ends_of_a_sigmoid_difference(a, b, value):
+    assert same(numerics.sigmoid_difference(a, b), value)
+    slopes = jax.grad(numerics.sigmoid_difference, (0, 1))(float(a), float(b))
+    assert same(slopes, [NAN if np.isnan(a) else 0.25 * (a == 0), -0.25 * (b == 0)])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sigmoid_step(dtype):
+    """The derivative at a fixed gap: one number, to second order."""
+    from stablegrad.numerics.jax.sigmoids import sigmoid_step
+
+    base = np.random.default_rng(6).uniform(-60, 60, 40).astype(dtype)
+    for gap in (0.125, 3.0):
+        step = mpmath.mpf(gap)
+        assert_elementwise(
+            lambda b, gap=gap: sigmoid_step(b + gap, b, gap),
+            lambda b, step=step: -mpmath.expm1(-step) * sigma(b + step) * sigma(-b),
+            [lambda b, step=step: slope(b + step) - slope(b)],
+            [[lambda b, step=step: slope(b) * mpmath.tanh(b / 2) - slope(b + step) * mpmath.tanh((b + step) / 2)]],
+            [base],
+            dtype,
+        )

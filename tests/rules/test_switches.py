@@ -14,6 +14,7 @@ POSITIVE = np.array([[0.25, 0.5], [0.75, 1.5]], np.float32)
 EXAMPLES = {
     "contraction_with_logarithm": (lambda x: jnp.einsum("ij,ij->i", x, jnp.log(x)), POSITIVE),
     "cross_entropy": (lambda x: -jnp.sum(jnp.array([0.25, 0.75]) * jnp.log(softmax(x)), -1), X),
+    "difference_of_two_sigmoids": (lambda x: sigmoid(x) - sigmoid(2 * x), X),
     "difference_that_cancels": (lambda x: 1 - sigmoid(x), X),
     "expm1_with_right_derivative": (lambda x: jnp.expm1(x), X),
     "exponential_of_logarithm": (lambda x: jnp.exp(jnp.log(x) / 2), POSITIVE),

@@ -90,11 +90,12 @@ def of_terms(
 
 
 def _over_both(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node | None:
-    """log of a difference of two sigmoids."""
+    """log of a difference of two sigmoids, which may be masked."""
     from stablegrad.rules.differences import over_both
     from stablegrad.rules.logarithm import log_of_term, write_linear
+    from stablegrad.rules.logits import without_masks
 
-    term = over_both(c, terms, node)
+    term = over_both(c, tuple(without_masks(c, t, node) for t in terms), node)
     return None if term is None else write_linear(c, log_of_term(c, term, node), node)
 
 

@@ -233,6 +233,8 @@ def _grouped_moves(c: Companions, linear: Linear, pieces: list[Node], like: Node
             continue
         if len(members) == 1 and members[0][3] and under_moves(c, members[0][1]) is not None:
             continue  # a moved sum along axes: what it meets beside it may be its own entries
+        if _meets_others(c, [m[1] for m in members], linear):
+            continue
         inner = Linear()
         for part, outer, times, is_log in members:
             source = outer.inputs[0]
@@ -243,6 +245,18 @@ def _grouped_moves(c: Companions, linear: Linear, pieces: list[Node], like: Node
     if not taken:
         return linear
     return Linear({p: k for p, k in linear.parts.items() if p not in taken}, linear.constant, linear.logs)
+
+
+def _meets_others(c: Companions, group: list[Node], linear: Linear) -> bool:
+    """A moved sum has an exponent that stands beside it, or in another sum there, not moved alike."""
+    own = {part for node in group for t in c.terms_of(node) or () for part in t.exponent.parts}
+    if not own:
+        return False
+    for part in linear.parts:
+        node = part.inputs[0] if part.op.name == "log" else part
+        if node not in group and (node in own or any(own & t.exponent.parts.keys() for t in c.terms_of(node) or ())):
+            return True
+    return False
 
 
 def _worth_moving(c: Companions, source: Node) -> bool:

@@ -11,6 +11,7 @@ from stablegrad.graph.rational import Rational
 from stablegrad.rules.forms import ONE, Linear, Term, collect, is_mask
 from stablegrad.rules.joined import as_exponent, joined, sum_of_pieces
 from stablegrad.rules.layout import move_term
+from stablegrad.rules.logits import joined_sigmoids, selected_sigmoid
 from stablegrad.rules.masks import cast_mask, mask
 from stablegrad.rules.rule import once
 from stablegrad.rules.scaled_exponentials import as_scaled
@@ -36,6 +37,9 @@ def _joined_values(c: Companions, node: Node) -> Scaled | None:
     data = moved_inputs(node)
     if any(not is_float(node.inputs[k].dtype) for k in data) or all(c.trivial(node.inputs[k]) for k in data):
         return None
+    sigmoids = joined_sigmoids(c, node, data)
+    if sigmoids is not None:
+        return as_scaled([sigmoids])
     terms = []
     for k in data:
         term, guards = c.single(node.inputs[k])
@@ -78,6 +82,9 @@ def select_answer(c: Companions, node: Node) -> Scaled | None:
             return None
         term, _ = c.single(kept)
         return as_scaled([term.times(Term(factors={mask(c, which, zero, kept, node): ONE}))])
+    sigmoids = selected_sigmoid(c, which, cases, node)
+    if sigmoids is not None:
+        return as_scaled([sigmoids])
     both = [c.scaled(case) for case in cases]
     if any(len(s.terms) != 1 or s.guards or s.terms[0].factors for s in both):
         return None

@@ -10,6 +10,7 @@ from stablegrad.rules.composites import with_composites
 from stablegrad.rules.forms import Term, collect
 from stablegrad.rules.hazards import safely_positive
 from stablegrad.rules.logarithm import expanded, write_linear
+from stablegrad.rules.logits import difference_of_sigmoids
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.value import write_difference, write_scaled
 from stablegrad.rules.vanished import keep_subtracted
@@ -34,6 +35,18 @@ def difference_that_cancels(c: Companions, node: Node) -> Rewritten | None:
     written = keep_subtracted(c, write_scaled(c, scaled, node), naive, scaled.terms)
     return None if written is node else Rewritten(written, "the subtraction loses the digits that matter; "
                                                   "what remains is computed directly")  # fmt: skip
+
+
+@rule("sub", "add")
+def difference_of_two_sigmoids(c: Companions, node: Node) -> Rewritten | None:
+    """sigmoid(a) - sigmoid(b), tanh(a) - tanh(b): both may round to 1, or be near each other."""
+    if not all(c.facts.reach(i) & EXPONENTIAL for i in node.inputs):
+        return None
+    scaled = c.scaled(node)
+    written = None if scaled.guards else difference_of_sigmoids(c, scaled.terms, node)
+    if written is None:
+        return None
+    return Rewritten(written, "a difference of two sigmoids loses the digits that matter; it is written as a product")
 
 
 def _may_cancel(c: Companions, term: Term) -> bool:

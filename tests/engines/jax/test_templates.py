@@ -38,6 +38,7 @@ CUMULATIVE = "cumsum cumprod cummax cummin cumlogsumexp".split()
 LAYOUT = "arrange reshape".split()
 OTHER = """
     clamp select integer_pow cast reduce_or not is_finite asked log_of_ratio power_times_log power_exp power_of_product
+    sigmoid_gap sigmoid_step
 """.split()
 AS_CAPTURED = {*names.ELEMENTWISE.values(), *names.REDUCTIONS.values(), *names.ARG_REDUCTIONS.values(),
                *names.OWN_CUSTOM_JVP.values(), "random_gamma_grad"}  # fmt: skip
@@ -144,6 +145,8 @@ def test_other_operations():
     checked(graph.node("integer_pow", (x,), (3,), SHAPE, x.dtype))
     checked(graph.node("power_times_log", (x,), (2, True), SHAPE, x.dtype))
     checked(graph.node("log_of_ratio", (x, y, x), (1, 2), SHAPE, x.dtype))
+    for op in ("sigmoid_gap", "sigmoid_step"):
+        checked(graph.node(op, (x, y, x), (), SHAPE, x.dtype))
     checked(graph.node("power_exp", (x, y, zero), (), SHAPE, x.dtype))
     checked(graph.node("power_of_product", (x,), ((0,), 0.5), SHAPE[1:], x.dtype))
     checked(graph.node("cast", (x,), (), SHAPE, jnp.dtype("float16")))

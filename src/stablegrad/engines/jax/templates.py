@@ -19,6 +19,7 @@ from stablegrad.graph.node import Handle, Node
 from stablegrad.numerics import jax as numerics
 from stablegrad.numerics.jax.powers import power_of_product, product_of_others
 from stablegrad.numerics.jax.products import log_of_ratio, power_times_log
+from stablegrad.numerics.jax.sigmoids import sigmoid_gap, sigmoid_step
 
 
 def _late(name: str) -> Callable[..., Any]:
@@ -178,6 +179,8 @@ EMIT: dict[str, Callable[..., Any]] = {
     "softmax_cross_entropy": _weighted(_late("softmax_cross_entropy")),
     "sigmoid_cross_entropy": _shaped(_late("sigmoid_cross_entropy")),
     "sigmoid_slope": _shaped(compositions.sigmoid_slope),
+    "sigmoid_gap": _shaped(sigmoid_gap),
+    "sigmoid_step": _shaped(sigmoid_step),
     "inverse_expm1": _shaped(compositions.inverse_expm1),
     "pair_shift": _shaped(compositions.pair_shift),
     "sum_of_pair": lambda node, z: compositions.sum_of_pair(z, *node.params),

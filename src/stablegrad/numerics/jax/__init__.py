@@ -19,7 +19,7 @@ from stablegrad.numerics.jax.products import (
 )
 from stablegrad.numerics.jax.quotients import divide, exprel, log1prel
 from stablegrad.numerics.jax.reductions import log_matmul_exp, logsumexp, logsumexp_weighted
-from stablegrad.numerics.jax.sigmoids import log_cosh, log_sigmoid, sigmoid, softplus, tanh
+from stablegrad.numerics.jax.sigmoids import log_cosh, log_sigmoid, sigmoid, sigmoid_difference, softplus, tanh
 from stablegrad.numerics.jax.softmaxes import log_softmax, one_minus_softmax, softmax
 from stablegrad.numerics.jax.trigonometric import cosm1
 
@@ -57,6 +57,7 @@ __all__ = [
     "power_exp",
     "sigmoid",
     "sigmoid_cross_entropy",
+    "sigmoid_difference",
     "softmax",
     "softmax_cross_entropy",
     "softplus",

@@ -8,7 +8,7 @@ from jax import lax
 from stablegrad.numerics.jax.definition import at_least, at_most, combined, derivative_of, elementwise, select
 from stablegrad.numerics.jax.exponentials import log1p
 
-__all__ = ["log_cosh", "log_sigmoid", "sigmoid", "softplus", "tanh"]
+__all__ = ["log_cosh", "log_sigmoid", "sigmoid", "sigmoid_difference", "softplus", "tanh"]
 
 
 @elementwise
@@ -42,6 +42,67 @@ def _sigmoid_slope_rule(primals, tangents):
     (x,) = primals
     slope = sigmoid_slope(x)
     return slope, combined(x, (tangents[0], lambda dx: -slope * tanh(x / 2) * dx))
+
+
+@elementwise
+def sigmoid_difference(a: jax.Array, b: jax.Array) -> jax.Array:
+    """sigmoid(a) - sigmoid(b) without cancellation: sigmoid(a) sigmoid(-b) (1 - exp(b - a)) for a >= b.
+
+    Also where both round to 1. The derivatives are those of the two sigmoids. Infinite arguments are the ends 0 and 1
+    of the range; equal ones differ by 0.
+
+    >>> print(f"{sigmoid_difference(31.0, 30.0):.4e}")
+    5.9152e-14
+    """
+    return sigmoid_gap(a, b, a - b)
+
+
+@derivative_of(sigmoid_difference)
+def _sigmoid_difference_rule(primals, tangents):
+    a, b = primals
+    return sigmoid_difference(a, b), _slope_of_difference(a, b, tangents)
+
+
+@elementwise
+def sigmoid_gap(a: jax.Array, b: jax.Array, gap: jax.Array) -> jax.Array:
+    """`sigmoid_difference` where a - b is known with more digits than the subtraction has. The derivatives by a and b
+    are all there is: none flows into `gap`."""
+    higher, lower = lax.max(a, b), lax.min(a, b)
+    size = lax.logistic(higher) * lax.logistic(-lower) * lax.expm1(-lax.abs(gap))
+    return select(a == b, 0.0, -lax.sign(gap) * size)
+
+
+@derivative_of(sigmoid_gap)
+def _sigmoid_gap_rule(primals, tangents):
+    a, b, _ = primals
+    return sigmoid_gap(*primals), _slope_of_difference(a, b, tangents)
+
+
+def _slope_of_difference(a, b, tangents):
+    return combined(
+        a,
+        (tangents[0], lambda da: sigmoid_slope(a) * da),
+        (tangents[1], lambda db: -sigmoid_slope(b) * db),
+    )
+
+
+@elementwise
+def sigmoid_step(a: jax.Array, b: jax.Array, gap: jax.Array) -> jax.Array:
+    """`sigmoid_gap` of b and a gap that does not depend on b: the derivative by b is the difference of two slopes,
+    without cancellation; none flows into a, which is b + gap."""
+    return sigmoid_gap(a, b, gap)
+
+
+@derivative_of(sigmoid_step)
+def _sigmoid_step_rule(primals, tangents):
+    a, b, _ = primals
+    value = sigmoid_step(*primals)
+    return value, combined(
+        value,
+        # s' = s (1 - s), so that s'(a) - s'(b) = (s(a) - s(b)) (1 - s(a) - s(b)).
+        (tangents[1], lambda db: -0.5 * value * (tanh(a / 2) + tanh(b / 2)) * db),
+        (tangents[2], lambda dgap: sigmoid_slope(a) * dgap),
+    )
 
 
 @elementwise
