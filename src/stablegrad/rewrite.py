@@ -29,8 +29,8 @@ class Rewriting:
 
 def rewrite(graph: Graph, roots: Iterable[Node], disabled: frozenset[str] = frozenset()) -> Rewriting:
     """Ask the rules about every captured node that the roots need. Each node is asked once."""
-    companions = Companions(graph, Facts())
     roots = list(roots)
+    companions = Companions(graph, Facts(), roots)
     result = Rewriting()
     seen: set[Node] = set()
     waiting = sorted(set(roots), key=lambda n: n.order)

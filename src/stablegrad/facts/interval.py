@@ -13,7 +13,7 @@ import numpy as np
 
 from stablegrad.facts.infinite import Infinities
 from stablegrad.facts.overflow import Overflow
-from stablegrad.facts.peak import peak_of
+from stablegrad.facts.peak import peak_axes
 from stablegrad.facts.reach import Reach
 from stablegrad.facts.underflow import Underflow
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
@@ -177,8 +177,7 @@ def _integer_pow(node: Node, bounds: list[Interval]) -> Interval:
 def _sub(node: Node, bounds: list[Interval]) -> Interval:
     (a, b), (c, d) = bounds
     low, high = a - d, b - c
-    found = peak_of(node.inputs[1])
-    if found is not None and found[0] is node.inputs[0]:
+    if peak_axes(*node.inputs) is not None:
         high = min(high, 0.0) if not math.isnan(high) else 0.0
         low = -math.inf if math.isnan(low) else low
     return (-math.inf if math.isnan(low) else low), (math.inf if math.isnan(high) else high)
@@ -195,9 +194,8 @@ def _reduce_sum(node: Node, bounds: list[Interval]) -> Interval:
     low, high = _product(a, count), _product(b, count)
     inner = node.inputs[0]
     if inner.op.name == "exp" and inner.inputs[0].op.name == "sub":
-        x, m = inner.inputs[0].inputs
-        found = peak_of(m)
-        if found is not None and found[0] is x and set(found[1]) <= set(node.params[0]) and count:
+        axes = peak_axes(*inner.inputs[0].inputs)
+        if axes is not None and set(axes) <= set(node.params[0]) and count:
             low = max(low, 1.0)  # the maximal entry contributes exp(0)
     return low, high
 

@@ -15,8 +15,9 @@ from collections.abc import Callable
 import numpy as np
 
 from stablegrad.facts.interval import BOUNDS, Interval
-from stablegrad.facts.peak import peak_of
+from stablegrad.facts.peak import peak_axes
 from stablegrad.graph.arrange import arrange, base_and_dims
+from stablegrad.graph.build import stop_gradient
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
 from stablegrad.rules.branch_hazards import AT_ZERO, Safe, hazards_of, safe_beside_zero
 from stablegrad.rules.companions import Companions
@@ -165,8 +166,7 @@ class Branches:
             return self.c.facts.may_be_infinite(node.inputs[0])
         if node.op.name != "sub":
             return False
-        found = peak_of(node.inputs[1])
-        return found is not None and found[0] is node.inputs[0] and self.c.facts.may_be_infinite(node.inputs[0])
+        return peak_axes(*node.inputs) is not None and self.c.facts.may_be_infinite(node.inputs[0])
 
     def _hazard(self, node: Node) -> bool:
         if self._can_be_empty(node):
@@ -235,13 +235,25 @@ class Branches:
         """A softmax, or x - max(x), of rows that are 0 where no element of the row is asked for."""
         x = node.inputs[0]
         if node.op.name == "sub":
-            axes = peak_of(node.inputs[1])[1]  # type: ignore[index]
+            axes = peak_axes(*node.inputs)
+            assert axes is not None
             asked = self._any(where, axes)
             new = self._chosen(asked, self._needed(x, asked), 0.0, x)
-            return self.c.build.sub(new, self._with(node.inputs[1], x, new))
+            return self.c.build.sub(new, self._largest(node.inputs[1], x, new, axes))
         asked = self._asked(node, x, where)
         new = self._chosen(asked, self._needed(x, asked), 0.0, x)
         return self.c.graph.node(node.op.name, (new, *node.inputs[1:]), node.params, node.shape, node.dtype)
+
+    def _largest(self, m: Node, x: Node, new: Node, axes: tuple[int, ...]) -> Node:
+        """`m`, the maximum of x along `axes`, of `new`."""
+        found = self._with(m, x, new)
+        if found is not m:
+            return found
+        # x is a layout of what the maximum was taken of
+        found = self.c.build.lay_back(self.c.build.along("reduce_max", new, axes), x.shape, axes)
+        while m.inputs and m.op.name != "stop_gradient":
+            m = m.inputs[-1]
+        return stop_gradient(self.c.graph, found) if m.op.name == "stop_gradient" else found
 
     def _with(self, node: Node, old: Node, new: Node) -> Node:
         """`node` computed from `new` instead of `old`."""

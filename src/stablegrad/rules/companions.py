@@ -42,11 +42,14 @@ class Companions:
 
     Attributes:
         graph, build, facts: the graph, its constructors, its facts.
+        roots: the captured nodes that the program needs.
         reductions: node of a virtual reduce_sum -> (the term under the sum, axes).
     """
 
-    def __init__(self, graph: Graph, facts: Facts) -> None:
+    def __init__(self, graph: Graph, facts: Facts, roots: Iterable[Node] = ()) -> None:
         self.graph = graph
+        self._roots = tuple(roots)
+        self._readers: dict[Node, list[Node]] | None = None
         self.build = Builder(graph)
         self.facts = facts
         self.reductions: dict[Node, tuple[Term, tuple[int, ...]]] = {}
@@ -68,6 +71,12 @@ class Companions:
         self._sum_nodes: dict[Node, tuple[Term, ...]] = {}
         self._known_sums: dict[Node, list[tuple[Linear, Node]]] = {}
         self._depth = 0
+
+    def readers(self, node: Node) -> list[Node]:
+        """The captured nodes that read `node`, itself captured; none where it is a result."""
+        if self._readers is None:
+            self._readers = readers_of(self._roots)
+        return [] if node in self._roots else self._readers.get(node, [])
 
     # -- a node as a formal sum ------------------------------------------------------------------------------------
 
@@ -220,6 +229,21 @@ class Companions:
         if constant or not parts:
             parts.append(build.number(constant, like.dtype) if parts else build.full(constant, like))
         return build.total(parts)
+
+
+def readers_of(roots: Iterable[Node]) -> dict[Node, list[Node]]:
+    """The nodes that read each node, of those that the roots need."""
+    readers: defaultdict[Node, list[Node]] = defaultdict(list)
+    seen: set[Node] = set()
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        if node not in seen:
+            seen.add(node)
+            for below in node.inputs:
+                readers[below].append(node)
+            waiting.extend(node.inputs)
+    return readers
 
 
 def _large(term: Term) -> bool:

@@ -7,13 +7,17 @@ from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.composites import with_composites
-from stablegrad.rules.forms import Term, collect
+from stablegrad.rules.forms import Linear, Term, collect
 from stablegrad.rules.hazards import safely_positive
+from stablegrad.rules.layout import absorbed, under_moves
 from stablegrad.rules.logarithm import expanded, write_linear
 from stablegrad.rules.logits import difference_of_sigmoids
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.value import write_difference, write_scaled
 from stablegrad.rules.vanished import keep_subtracted
+from stablegrad.rules.weights import only_weighs
+
+FAR = 64  # summands looked at
 
 
 @rule("sub", "add")
@@ -21,7 +25,7 @@ def difference_that_cancels(c: Companions, node: Node) -> Rewritten | None:
     """1 - sigmoid(x), exp(x) - 1, 1 - softmax, 1 - tanh(x)**2: without the subtraction."""
     if not c.facts.reach(node) & EXPONENTIAL or not any(map(_opposes, (node, *node.inputs))):
         return None
-    if all(c.trivial(i) for i in node.inputs) or c.trivial(node):
+    if all(c.trivial(i) for i in node.inputs) or c.trivial(node) or only_weighs(c, node):
         return None
     scaled = c.scaled(node)
     naive = _naive_terms(c, node)
@@ -82,11 +86,42 @@ def sum_with_logarithm(c: Companions, node: Node) -> Rewritten | None:
     if not logs or (len(linear.parts) < 2 and not read_back):
         return None
     whole, guards = expanded(c, linear)
-    if not read_back and (all(_safe_log(c, p) for p in logs) or not _merges(c, linear, whole)):
+    safe = all(_safe_log(c, p) for p in logs) and not _entries_less_their_sum(c, node, linear, whole)
+    if not read_back and (safe or not _merges(c, linear, whole)):
         return None
     written = write_linear(c, whole, node)
     return None if written is node else Rewritten(guarded(c, written, guards), "a logarithm and its neighbour cancel; "
                                                   "they are written as one")  # fmt: skip
+
+
+def _entries_less_their_sum(c: Companions, node: Node, linear: Linear, whole: Linear) -> bool:
+    """x - logsumexp(x), which rounds to 0 at a confident entry. A library's log_softmax, which subtracts the maximum
+    from x before it does anything else, is left as it is."""
+    for part in linear.parts:
+        argument = _logarithm_under(c, part)
+        while argument is not None and argument.op.name in ("arrange", "reshape", "reduce_sum"):
+            argument = argument.inputs[0]
+        if argument is not None and argument.op.name == "exp" and argument.inputs[0] in _summands(node):
+            return False
+    rest = Linear({p: k for p, k in whole.parts.items() if p.op.name != "log"})
+    for part, times in whole.parts.items():
+        core = under_moves(c, part.inputs[0]) if part.op.name == "log" else None
+        if core is not None and not c.reductions[core][0].factors:
+            if absorbed(c, core, part.inputs[0], times, rest) is not None:
+                return True
+    return False
+
+
+def _summands(node: Node) -> set[Node]:
+    """What the program adds up, step by step, to `node`, with the sums on the way."""
+    found: set[Node] = set()
+    waiting = [node]
+    while waiting and len(found) < FAR:
+        for below in waiting.pop().inputs:
+            if below not in found:
+                found.add(below)
+                waiting += [below] if below.op.name in ("add", "sub", "neg") else []
+    return found
 
 
 def _logarithm_under(c: Companions, part: Node) -> Node | None:
@@ -101,12 +136,10 @@ def _safe_log(c: Companions, part: Node) -> bool:
     return argument is not None and safely_positive(c, argument) and literal_number(argument) is None
 
 
-def _merges(c: Companions, before: object, after: object) -> bool:
+def _merges(c: Companions, before: Linear, after: Linear) -> bool:
     """Something cancelled, or a remaining sum of exponentials can be written relative to a part beside it."""
     from stablegrad.graph.arrange import base_and_dims
-    from stablegrad.rules.forms import Linear
 
-    assert isinstance(before, Linear) and isinstance(after, Linear)
     if len(after.parts) < len(before.parts):
         return True
     beside = {p for p in after.parts if p.op.name != "log"}

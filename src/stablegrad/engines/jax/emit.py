@@ -24,7 +24,7 @@ Bodies = Callable[[jex.JaxprEqn], "dict[str, Any] | None"]
 
 def emit(capture: Capture, replaced: dict[Node, Node], bodies: Bodies) -> jex.ClosedJaxpr:
     """The program with `replaced` nodes; `bodies(equation)` gives new parameters where a loop's body changed."""
-    needs = _Needs(capture, replaced)
+    needs = _Needs(capture, replaced, bodies)
     writer = _Writer(capture, replaced, needs, bodies)
     return writer.program()
 
@@ -32,8 +32,9 @@ def emit(capture: Capture, replaced: dict[Node, Node], bodies: Bodies) -> jex.Cl
 class _Needs:
     """What is needed: equations by (frame, index), and the frames that are opened."""
 
-    def __init__(self, capture: Capture, replaced: dict[Node, Node]) -> None:
+    def __init__(self, capture: Capture, replaced: dict[Node, Node], bodies: Bodies) -> None:
         self.capture, self.replaced = capture, replaced
+        self._changed_loops = {id(e) for e in capture.loops if bodies(e) is not None}
         self.opened: set[Frame] = {f for f in _frames(capture.top) if self._changes(f)}
         while True:
             before = len(self.opened)
@@ -45,9 +46,11 @@ class _Needs:
                 break
 
     def _changes(self, frame: Frame) -> bool:
-        return any(n in self.replaced for n in frame.nodes.values()) or any(
-            self._changes(child) for child in frame.children.values()
-        )
+        if any(n in self.replaced for n in frame.nodes.values()):
+            return True
+        if self._changed_loops and any(id(e) in self._changed_loops for e in frame.jaxpr.eqns):
+            return True
+        return any(map(self._changes, frame.children.values()))
 
     def _mark(self) -> None:
         top = self.capture.top

@@ -78,10 +78,13 @@ def _rewritten(
     if on_capture is not None:
         on_capture(capture)
     replaced = rewriter(capture.graph, [*capture.graph.outputs, *capture.effects])
+    loops = {id(e) for e in capture.loops}
     changed_bodies: dict[int, dict[str, Any] | None] = {}
 
     def bodies(equation: jex.JaxprEqn) -> dict[str, Any] | None:
         key = id(equation)
+        if key not in loops:
+            return None  # also a jit that was read through: its values are nodes of this very graph
         if key not in changed_bodies:
             changed_bodies[key] = rewritten_bodies(equation, lambda body: _rewritten(body, rewriter, on_capture))
         return changed_bodies[key]
