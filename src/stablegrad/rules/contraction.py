@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from stablegrad.facts.reach import EXPONENTIAL
-from stablegrad.graph.arrange import arrange, constant_along
+from stablegrad.graph.arrange import arrange
 from stablegrad.graph.node import Node
 from stablegrad.rules import companions as _companions
 from stablegrad.rules.forms import ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.joined import as_exponent
-from stablegrad.rules.layout import under_moves
-from stablegrad.rules.log_of_sum import absorbed
 from stablegrad.rules.masks import in_exponent
+from stablegrad.rules.means import softmax_along
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions, Scaled
@@ -33,10 +31,10 @@ def scaled_contraction(c: Companions, node: Node) -> Scaled | None:
         return None
     if c.trivial(a) and c.trivial(b):
         return None
-    if not batch_a and len(contract_b) == len(b.shape):
-        return _as_sum(c, node, a, tuple(contract_a), b, tuple(contract_b))
-    if not batch_a and len(contract_a) == len(a.shape):
-        return _as_sum(c, node, b, tuple(contract_b), a, tuple(contract_a))
+    if len(contract_b) + len(batch_b) == len(b.shape):
+        return _as_sum(c, node, a, (*contract_a, *batch_a), b, (*contract_b, *batch_b), len(batch_a))
+    if len(contract_a) + len(batch_a) == len(a.shape):
+        return _as_sum(c, node, b, (*contract_b, *batch_b), a, (*contract_a, *batch_a), len(batch_a))
     free_a = [k for k in range(len(a.shape)) if k not in contract_a and k not in batch_a]
     free_b = [k for k in range(len(b.shape)) if k not in contract_b and k not in batch_b]
     batch = len(batch_a)
@@ -94,29 +92,24 @@ def _with_large_entry(c: Companions, node: Node, axes: tuple[int, ...]) -> bool:
     if not c.facts.may_vanish(node):
         return True
     term, _ = c.single(node)
-    count = math.prod(node.shape[k] for k in axes)
-    for factor, power in term.factors.items():
-        core = under_moves(c, factor) if power == -1 and constant_along(factor, axes) else None
-        if core is None or len(term.factors) > 1:
-            continue
-        under, summed = c.reductions[core]
-        entries = next(iter(under.exponent.parts)).shape
-        if count == math.prod(entries[k] for k in summed):
-            taken = absorbed(c, core, factor, -ONE, term.exponent)
-            return taken is not None and not taken[0]
-    return False
+    return len(term.factors) == 1 and softmax_along(c, term, node.shape, axes) is not None
 
 
 def _as_sum(
-    c: Companions, node: Node, a: Node, axes: tuple[int, ...], vector: Node, vector_axes: tuple[int, ...]
+    c: Companions, node: Node, a: Node, places: tuple[int, ...], vector: Node, axes: tuple[int, ...], batch: int
 ) -> Scaled | None:
-    """A product with a vector is a sum along axes, which knows entries with weight 0."""
-    dims = tuple(axes[vector_axes.index(k)] for k in range(len(vector.shape)))
-    product = c.build.elementwise("mul", a, arrange(c.graph, vector, a.shape, dims))
-    summed = c.build.along("reduce_sum", product, axes)
-    if c.trivial(summed) or summed.shape != node.shape:
+    """A product with a vector, or one for each element of a batch, is a sum along axes, which knows entries with
+    weight 0. Axis axes[k] of the vector meets axis places[k] of a; the last `batch` of them are not summed."""
+    kept = [*places[len(places) - batch :], *(k for k in range(len(a.shape)) if k not in places)]
+    if kept != sorted(kept):
         return None
-    return c.scaled(summed)
+    dims = tuple(places[axes.index(k)] for k in range(len(vector.shape)))
+    product = c.build.elementwise("mul", a, arrange(c.graph, vector, a.shape, dims))
+    summed = c.build.along("reduce_sum", product, tuple(sorted(places[: len(places) - batch])))
+    found = None if summed.shape != node.shape or c.trivial(summed) else c.scaled(summed)
+    if summed in c.means:
+        c.means[node] = c.means[summed]
+    return found
 
 
 def _laid(c: Companions, term: Term, node: Node, kept: tuple[int, ...], place: dict[int, int]) -> Term:

@@ -72,6 +72,8 @@ def _moved_term(c: Companions, node: Node, term: Term) -> Term:
             inner = c.terms_of(part)
             if inner is not None and c.terms_of(moved) is None:  # the sum that is moved is the sum of the moved terms
                 c.register(moved, tuple([move_term(c, node, t, frozenset())[0] for t in inner]))
+            if part in c.means:
+                c.means[moved] = move_term(c, node, c.means[part], frozenset())[0]
             out[moved] = out.get(moved, 0) + times
         return {n: k for n, k in out.items() if k}
 

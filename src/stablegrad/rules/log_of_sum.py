@@ -148,6 +148,10 @@ def _of_two(
     signs = [terms[0].coefficient > 0, terms[1].coefficient > 0]
     fits = sizes[best] <= rest.size()
     if signs[0] and signs[1]:
+        common = _common(*logs)
+        if common and rest.size_with(common, times) < sizes[best]:
+            # m + log(S e^-m + T e^-m): nothing but the common part stands beside them
+            return rest.plus(common, times), _logaddexp(c, node, [log.plus(common, -ONE) for log in logs]), times
         symmetric = _symmetric(c, terms)
         if rest.parts and _half_cancels(rest, symmetric, times) < min(*sizes, rest.size()):
             middle = rest.plus(symmetric.scaled(HALF), times)
@@ -161,7 +165,7 @@ def _of_two(
         if fits:
             difference = difference_to(c, terms, best, node)
             return rest.plus(logs[best], times), c.build.elementwise("softplus", difference), times
-        return rest, c.build.elementwise("stable_logaddexp", *(write_sum(c, log, node) for log in logs)), times
+        return rest, _logaddexp(c, node, logs), times
     if not any(signs):
         return rest, c.build.full(float("nan"), node), times
     plus = signs.index(True)
@@ -182,6 +186,15 @@ def _of_two(
         return rest.plus(logs[plus], times), c.build.elementwise("log1mexp", gap), times
     ordered = (write_sum(c, logs[plus], node), write_sum(c, logs[minus], node))
     return rest, c.build.elementwise("logdiffexp", *ordered), times
+
+
+def _logaddexp(c: Companions, node: Node, logs: list[Linear]) -> Node:
+    return c.build.elementwise("stable_logaddexp", *(write_sum(c, log, node) for log in logs))
+
+
+def _common(one: Linear, other: Linear) -> Linear:
+    """The parts of two sums that are the same."""
+    return Linear({p: k for p, k in one.parts.items() if other.parts.get(p) == k})
 
 
 def difference_to(c: Companions, terms: tuple[Term, ...], base: int, like: Node) -> Node:

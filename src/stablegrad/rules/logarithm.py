@@ -16,8 +16,10 @@ from stablegrad.graph.rational import Rational, magnitude, quotient
 from stablegrad.rules import log_of_product, log_of_sum, structure
 from stablegrad.rules.companions import constant_value
 from stablegrad.rules.forms import ONE, Linear, Term, is_mask
+from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.layout import under_moves
 from stablegrad.rules.masks import above_own_sum, outside, selected
+from stablegrad.rules.means import opened
 from stablegrad.rules.powers import _is_even, joined_signs
 from stablegrad.rules.rule import once
 from stablegrad.rules.vanished import finite_where_raised
@@ -41,7 +43,7 @@ def log_of(c: Companions, node: Node) -> tuple[Linear, frozenset[Node]]:
 def log_of_term(c: Companions, term: Term, like: Node) -> Linear:
     if not term.coefficient:
         return Linear({log_node(c, c.build.full(0, like)): ONE})
-    term, shares = _shares_of_one(c, term, like)
+    term, shares = _shares_of_one(c, opened(c, term) if c.means else term, like)
     term = joined_signs(c, _differences_apart(c, term, like))
     out = term.exponent.plus(shares)
     if term.coefficient < 0:  # every factor is known to be nonnegative: log of a negative number
@@ -51,7 +53,7 @@ def log_of_term(c: Companions, term: Term, like: Node) -> Linear:
     for node, power in term.factors.items():
         if _is_even(power) and not c.facts.nonnegative(node):
             node = c.build.elementwise("abs", node)
-        elif power.denominator != 1 and not c.facts.nonnegative(node):
+        elif power.denominator != 1 and not c.facts.nonnegative(node) and under_moves(c, node) is None:
             node = c.build.elementwise("nonnegative", node)  # the slope of a root of a negative number is NaN too
         out = out.plus(Linear({log_node(c, node): power}))
     return out
@@ -145,7 +147,18 @@ def write_linear(c: Companions, linear: Linear, like: Node) -> Node:
         if absorbed:
             logs = [p for p in logs if p not in absorbed]
         pieces.append(c.build.scale(piece, times))
+        if not logs and any(_is_sum(c, p) for p in rest.parts):
+            # the sum was written relative to one that is itself a sum: log(S + T) = log S + softplus(log T - log S)
+            logs = [p for p in rest.parts if _is_sum(c, p)]
+            linear, rest = (
+                rest,
+                Linear({p: k for p, k in rest.parts.items() if p not in logs}, rest.constant, rest.logs),
+            )
     return _written_sum(c, rest, pieces, like)
+
+
+def _is_sum(c: Companions, part: Node) -> bool:
+    return part.op.name == "log" and is_sum_of_exponentials(c, part.inputs[0])
 
 
 def is_plain(c: Companions, node: Node) -> bool:

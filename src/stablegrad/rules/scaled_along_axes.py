@@ -9,10 +9,12 @@ from stablegrad.graph.arrange import constant_along
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
 from stablegrad.graph.rational import Rational
 from stablegrad.rules.forms import ONE, Linear, Term, collect, is_mask
+from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.joined import as_exponent, joined, sum_of_pieces
 from stablegrad.rules.layout import move_term
 from stablegrad.rules.logits import joined_sigmoids, selected_sigmoid
 from stablegrad.rules.masks import cast_mask, mask
+from stablegrad.rules.means import is_mean, opened
 from stablegrad.rules.rule import once
 from stablegrad.rules.scaled_exponentials import as_scaled
 
@@ -23,7 +25,11 @@ if TYPE_CHECKING:
 def moved_answer(c: Companions, node: Node) -> Scaled | None:
     if len(moved_inputs(node)) > 1:
         return _joined_values(c, node)
-    if moved_inputs(node) != (0,) or c.trivial(node.inputs[0]):
+    if moved_inputs(node) != (0,):
+        return None
+    if c.trivial(node.inputs[0]):
+        if node.inputs[0] in c.means:
+            c.means[node] = move_term(c, node, c.means[node.inputs[0]], frozenset())[0]
         return None
     inner = c.scaled(node.inputs[0])
     if not inner.terms and node.op.name == "move":
@@ -35,7 +41,11 @@ def moved_answer(c: Companions, node: Node) -> Scaled | None:
 def _joined_values(c: Companions, node: Node) -> Scaled | None:
     """Pieces joined (stack, concatenate, pad): their mantissas joined, their exponents joined."""
     data = moved_inputs(node)
-    if any(not is_float(node.inputs[k].dtype) for k in data) or all(c.trivial(node.inputs[k]) for k in data):
+    if any(not is_float(node.inputs[k].dtype) for k in data):
+        return None
+    if all(c.trivial(node.inputs[k]) for k in data):
+        if any(node.inputs[k] in c.means for k in data):
+            c.means[node] = joined(c, node, data, [opened(c, c.single(node.inputs[k])[0]) for k in data])
         return None
     sigmoids = joined_sigmoids(c, node, data)
     if sigmoids is not None:
@@ -131,13 +141,16 @@ def reduce_sum_answer(c: Companions, node: Node) -> Scaled | None:
     signs = {t.coefficient > 0 for t in scaled.terms}
     if scaled.guards or (len(scaled.terms) > 1 and len(signs) > 1):
         return None  # a sum that cancels is better summed entry by entry
+    if len(scaled.terms) == 1 and is_mean(c, scaled.terms[0], inner.shape, axes):
+        c.means[node] = _reduced_term(c, scaled.terms[0], axes, inner.shape, inner.dtype)
+        return None
     return as_scaled(collect(_reduced_term(c, term, axes, inner.shape, inner.dtype) for term in scaled.terms))
 
 
 @once
 def _reduced_term(c: Companions, term: Term, axes: tuple[int, ...], shape: tuple[int, ...], dtype: Any) -> Term:
     """The sum of a term along axes: what is constant along them in front, the sum of the rest as a factor."""
-    outside, rest = split_along(c, as_exponent(c, term, axes), axes)
+    outside, rest = split_along(c, _signed_sums_shifted(c, as_exponent(c, term, axes), axes), axes)
     outside = drop_term(c, outside, axes)
     if not rest.factors and not rest.exponent:
         return outside.scaled(math.prod(shape[k] for k in axes))
@@ -146,6 +159,21 @@ def _reduced_term(c: Companions, term: Term, axes: tuple[int, ...], shape: tuple
     if rest.exponent:
         c.reductions[virtual] = (rest, axes)
     return outside.times(Term(factors={virtual: ONE}))
+
+
+def _signed_sums_shifted(c: Companions, term: Term, axes: tuple[int, ...]) -> Term:
+    """Sums of exponentials of unknown sign, which cannot stand in the exponent, as mantissas and their shifts."""
+    from stablegrad.rules.value import shifted
+
+    out = term
+    for node, power in term.factors.items():
+        found = shifted(c, node) if is_sum_of_exponentials(c, node) and not constant_along(node, axes) else None
+        if found is not None:
+            mantissa, shift = found
+            factors = {n: p for n, p in out.factors.items() if n is not node}
+            factors[mantissa] = factors.get(mantissa, 0) + power
+            out = Term(out.coefficient, factors, out.exponent.plus(Linear({shift: ONE}), power))
+    return out
 
 
 def reduce_prod_answer(c: Companions, node: Node) -> Scaled | None:

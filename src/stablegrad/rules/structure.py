@@ -46,7 +46,7 @@ def gains(c: Companions, node: Node) -> bool:
         (factor,) = terms[0].factors  # a number times a value: log(2 x)
         if factor is not node and c.linear(node).parts.keys() == {factor}:
             return gains(c, factor) or has_structure(c, node)
-    return not c.trivial(node) or c.terms_of(node) is not None or has_structure(c, node)
+    return not c.trivial(node) or node in c.means or c.terms_of(node) is not None or has_structure(c, node)
 
 
 def _log(c: Companions, node: Node) -> Node | None:

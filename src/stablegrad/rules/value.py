@@ -17,6 +17,7 @@ from stablegrad.rules import known_quotients
 from stablegrad.rules.differences import expand
 from stablegrad.rules.forms import ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
+from stablegrad.rules.joined import as_exponent
 from stablegrad.rules.layout import inside_one_move, moved_as, under_moves
 from stablegrad.rules.log_of_sum import write_sum
 from stablegrad.rules.masks import above_own_sum, masks_of, outside, selected, unmasked
@@ -94,6 +95,9 @@ def _written_term(c: Companions, term: Term, like: Node) -> Node:
             exponent = exponent.plus(Linear({c.build.elementwise("log", node): power}))
             del factors[node]
     pieces: list[Node] = []
+    softmax = known_quotients.softmax(c, factors, exponent, like)
+    if softmax is not None and _brought_back(c, softmax[1], softmax[2]):
+        return _in_exponent(c, Term(coefficient, factors, exponent), like)
     for pattern in (
         known_quotients.relative_expm1,
         known_quotients.tanh,
@@ -117,6 +121,22 @@ def _written_term(c: Companions, term: Term, like: Node) -> Node:
     if mantissa is not None:
         pieces.insert(0, mantissa)
     return _assembled(c, coefficient, pieces, exponent, like, divisors)
+
+
+def _brought_back(c: Companions, factors: dict[Node, Rational], exponent: Linear) -> bool:
+    """What stands beside a softmax can be large where that has underflowed."""
+    sums = [p for n, p in factors.items() if is_sum_of_exponentials(c, n)]
+    if any(p > 0 for p in sums):
+        return True
+    ends = (k * c.facts.interval(part)[0 if k < 0 else 1] for part, k in exponent.parts.items())
+    return bool(exponent) and sum(map(float, ends)) + _safe(exponent) > LARGE
+
+
+def _in_exponent(c: Companions, term: Term, like: Node) -> Node:
+    """The term with all its sums of exponentials as logarithms in the exponent: exp(log p - log q)."""
+    inside = as_exponent(c, term)
+    mantissa, exponent = open_factors(c, Term(ONE, inside.factors, inside.exponent), like)
+    return _assembled(c, inside.coefficient, [] if mantissa is None else [mantissa], exponent, like)
 
 
 def _write_masked(c: Companions, term: Term, masks: list[Node], like: Node) -> Node:
