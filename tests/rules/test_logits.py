@@ -86,7 +86,17 @@ def discretised(x, mean):
     return jnp.log(jnp.sum(softmax(mean / 8) * inside, axis=-1))
 
 
-MIXTURES = Cases({"discretised mixture": Case(discretised, [AT[[0, 1, 2, 5]], np.array([-1.0, 2.0, 9.0])], LOG, ())})
+def differences(x):
+    weights = softmax(jnp.array([0.1, 0.2], x.dtype))
+    return jnp.log(jnp.sum(weights * (sigmoid(x[:, None] + 1) - sigmoid(x[:, None] - 1)), axis=-1))
+
+
+MIXTURES = Cases(
+    {
+        "mixture of differences": Case(differences, [np.array([0.0, 30.0, -30.0, 3.0])], LOG, [1]),
+        "discretised mixture": Case(discretised, [AT[[0, 1, 2, 5]], np.array([-1.0, 2.0, 9.0])], LOG, ()),
+    }
+)
 
 
 @pytest.mark.parametrize("name", MIXTURES)

@@ -257,7 +257,11 @@ def _shifted_reduction(c: Companions, core: Node) -> tuple[Node, Node]:
 
 def _shifted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> tuple[Node, Node]:
     from stablegrad.rules.log_of_sum import mantissa_and_exponent
+    from stablegrad.rules.logits import difference_of_sigmoids
 
+    difference = difference_of_sigmoids(c, terms, node)
+    if difference is not None:
+        return difference, c.build.full(0, node)
     if len(terms) == 2 and is_pair(c, node) and terms[0].coefficient * terms[1].coefficient < 0:
         mantissa, exponent, sign = apart(c, terms, ONE, Linear(), node)
         return mantissa if sign > 0 else c.build.neg(mantissa), write_sum(c, exponent, node)
