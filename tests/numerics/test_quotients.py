@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mpmath import exp, expm1, log1p, mpf
 
-from numerics.reference import DTYPES, assert_edges, assert_elementwise, grid
+from numerics.reference import DTYPES, assert_edges, assert_elementwise, grid, same
 from stablegrad.numerics import jax as numerics
 
 INF, NAN = math.inf, math.nan
@@ -43,6 +43,24 @@ def test_exprel(dtype):
         grid(dtype, line),
         dtype,
     )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_linex(dtype):
+    assert_elementwise(
+        numerics.linex,
+        lambda x: expm1(x) - x,
+        [expm1],
+        [[exp]],
+        grid(dtype, line),
+        dtype,
+    )
+
+
+def test_ends_of_linex():
+    for x, value, slope in ((math.inf, math.inf, math.inf), (-math.inf, math.inf, -1.0), (0.0, 0.0, 0.0)):
+        assert same(numerics.linex(x), value)
+        assert same(jax.grad(numerics.linex)(x), slope)
 
 
 def right_of_minus_one(random):

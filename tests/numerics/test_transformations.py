@@ -30,6 +30,7 @@ ARGUMENTS = {
     "acosh": (POSITIVE,),
     "power_exp": (POSITIVE, INSIDE, -INSIDE),
     "sigmoid_cross_entropy": (POSITIVE, INSIDE),
+    "sigmoid_difference": (POSITIVE, INSIDE),
     "softmax_cross_entropy": (POSITIVE, INSIDE),
 }
 
@@ -42,6 +43,8 @@ EQUATIONS = {
     "log_softmax_of_picks": 45,
     "logsumexp": 26,
     "exprel": 28,
+    "linex": 34,
+    "sigmoid_difference": 22,
     "logsumexp_weighted": 32,
     "log_erfc": 42,
     "log_ndtr": 50,

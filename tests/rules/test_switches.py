@@ -17,6 +17,7 @@ EXAMPLES = {
     "difference_of_two_sigmoids": (lambda x: sigmoid(x) - sigmoid(2 * x), X),
     "difference_that_cancels": (lambda x: 1 - sigmoid(x), X),
     "expm1_with_right_derivative": (lambda x: jnp.expm1(x), X),
+    "exponential_less_its_line": (lambda x: jnp.exp(x) - 1 - x, X),
     "exponential_of_logarithm": (lambda x: jnp.exp(jnp.log(x) / 2), POSITIVE),
     "inverse_tangent_of_ratio": (lambda x: jnp.arctanh(jnp.tanh(x)), X),
     "log_of_companion": (lambda x: jnp.log(1 + jnp.exp(x)), X),

@@ -97,7 +97,8 @@ _add("arithmetic", "output")
 # What only rules write: functions of stablegrad.numerics, and the shift of a scaled sum.
 _add(
     "arithmetic",
-    "softplus log_sigmoid sigmoid log1mexp log_expm1 stable_logaddexp logdiffexp stable_expm1 exprel log1prel "
+    "softplus log_sigmoid sigmoid log1mexp log_expm1 stable_logaddexp logdiffexp stable_expm1 exprel log1prel linex "
+    "linex_near_0 "
     "log_cosh mul_exp times_log nonnegative require stable_asinh stable_acosh stable_atanh stable_tanh cosm1 "
     "stable_xlogy log_erfc shift_terms log_sum_terms log_sum_exp_terms log_softplus "
     "log1mexp_of_exp inverse_expm1 inverse_exprel pair_shift sum_of_pair difference_of_pair "

@@ -21,13 +21,13 @@ ONE_INPUT = """
     neg exp exp2 log log1p expm1 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt rsqrt cbrt logistic
     abs sign floor ceil erf erfc lgamma digamma square erf_inv softplus log_sigmoid sigmoid log1mexp log_expm1 exprel
     log1prel log_cosh cosm1 log_erfc stable_expm1 stable_tanh stable_asinh stable_acosh stable_atanh nonnegative
-    log_softplus log1mexp_of_exp inverse_exprel inverse_expm1 sigmoid_slope stop_gradient
+    log_softplus linex log1mexp_of_exp inverse_exprel inverse_expm1 sigmoid_slope stop_gradient
     pair_shift sum_of_pair difference_of_pair cosh_shift scaled_cosh held_size
 """.split()
 TWO_INPUTS = """
     add sub mul div pow max min atan2 rem logdiffexp mul_exp times_log stable_logaddexp stable_xlogy stable_div require
     require_finite stable_xlog1py log_of_product log_of_quotient
-    sigmoid_cross_entropy log_sum_exp_terms norm_of_terms shift_terms log_sum_terms log_near_1 log_of_1_and
+    sigmoid_cross_entropy log_sum_exp_terms norm_of_terms shift_terms log_sum_terms log_near_1 log_of_1_and linex_near_0
 """.split()
 REDUCTIONS = "reduce_sum reduce_max reduce_min reduce_prod norm shift logsumexp log_abs_product".split()
 ALONG = """

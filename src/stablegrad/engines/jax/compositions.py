@@ -98,6 +98,12 @@ def log_near_1(rest: Any, whole: Any) -> Any:
     return lax.select(near, numerics.log1p(inside), lax.log(outside))
 
 
+def linex_near_0(x: Any, whole: Any) -> Any:
+    """`whole`, which is exp(x) - 1 - x: by x where that is small."""
+    near = lax.lt(lax.abs(x), _number(x, 1))
+    return lax.select(near, numerics.linex(lax.select(near, x, _number(x, 0))), whole)
+
+
 def log_of_1_and(rest: Any, logarithm: Any) -> Any:
     """`logarithm`, which is log(1 + `rest`): by the rest where that is small."""
     near = lax.lt(lax.abs(rest), _number(rest, 0.25))

@@ -90,7 +90,7 @@ def _asked(node: Node, where: Any, *positions: Any) -> Any:
 
 
 _NUMERICS = (
-    "softplus log_sigmoid sigmoid log1mexp log_expm1 logdiffexp exprel log1prel log_cosh "
+    "softplus log_sigmoid sigmoid log1mexp log_expm1 logdiffexp exprel log1prel linex log_cosh "
     "mul_exp times_log cosm1 log_erfc log_of_product log_of_quotient"
 )
 _STABLE = {
@@ -179,6 +179,7 @@ EMIT: dict[str, Callable[..., Any]] = {
     "softmax_cross_entropy": _weighted(_late("softmax_cross_entropy")),
     "sigmoid_cross_entropy": _shaped(_late("sigmoid_cross_entropy")),
     "sigmoid_slope": _shaped(compositions.sigmoid_slope),
+    "linex_near_0": _shaped(compositions.linex_near_0),
     "sigmoid_gap": _shaped(sigmoid_gap),
     "sigmoid_step": _shaped(sigmoid_step),
     "inverse_expm1": _shaped(compositions.inverse_expm1),

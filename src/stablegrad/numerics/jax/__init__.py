@@ -17,7 +17,7 @@ from stablegrad.numerics.jax.products import (
     xlog1py,
     xlogy,
 )
-from stablegrad.numerics.jax.quotients import divide, exprel, log1prel
+from stablegrad.numerics.jax.quotients import divide, exprel, linex, log1prel
 from stablegrad.numerics.jax.reductions import log_matmul_exp, logsumexp, logsumexp_weighted
 from stablegrad.numerics.jax.sigmoids import log_cosh, log_sigmoid, sigmoid, sigmoid_difference, softplus, tanh
 from stablegrad.numerics.jax.softmaxes import log_softmax, one_minus_softmax, softmax
@@ -31,6 +31,7 @@ __all__ = [
     "divide",
     "expm1",
     "exprel",
+    "linex",
     "log1mexp",
     "log1p",
     "log1prel",

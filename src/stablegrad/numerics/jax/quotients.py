@@ -18,7 +18,7 @@ from stablegrad.numerics.jax.definition import (
     select,
     within_range,
 )
-from stablegrad.numerics.jax.exponentials import log1p
+from stablegrad.numerics.jax.exponentials import expm1, log1p
 
 __all__ = ["divide", "exprel", "log1prel"]
 
@@ -66,6 +66,26 @@ def exprel(x: jax.Array) -> jax.Array:
 def _exprel_rule(primals, tangents):
     (x,) = primals
     return exprel(x), combined(x, (tangents[0], lambda dx: _exprel_moment(x, 1) * dx))
+
+
+@elementwise
+def linex(x: jax.Array) -> jax.Array:
+    """exp(x) - 1 - x, about x**2 / 2 near 0, without cancellation; derivative expm1(x). inf at both infinities.
+
+    The linear-exponential loss of H. R. Varian, "A Bayesian approach to real estate assessment", 1975; also what the
+    divergence of two Gaussian distributions is made of, and r - 1 - log(r) for x = log(r).
+
+    >>> print(f"{linex(1e-4):.4e}")
+    5.0002e-09
+    """
+    near = x * x * polynomial(x, _linex_series(x.dtype.name))
+    return select(lax.abs(x) < 1, near, lax.expm1(x) - at_most(x, _beyond_overflow(x)))
+
+
+@derivative_of(linex)
+def _linex_rule(primals, tangents):
+    (x,) = primals
+    return linex(x), combined(x, (tangents[0], lambda dx: expm1(x) * dx))
 
 
 @elementwise
@@ -160,6 +180,12 @@ def polynomial(x: jax.Array, coefficients: tuple[float, ...]) -> jax.Array:
 def _sinhc_series(dtype: str) -> tuple[float, ...]:
     """The power series of sinh(x / 2) / (x / 2) in x**2."""
     return _series(lambda k: Fraction(1, 4**k * math.factorial(2 * k + 1)), 1, dtype)
+
+
+@functools.cache
+def _linex_series(dtype: str) -> tuple[float, ...]:
+    """The power series of (exp(x) - 1 - x) / x**2."""
+    return _series(lambda k: Fraction(1, math.factorial(k + 2)), 1, dtype)
 
 
 @functools.cache
