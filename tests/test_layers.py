@@ -13,8 +13,10 @@ PACKAGE = "stablegrad"
 ALLOWED = {
     "graph": {"graph"},
     "facts": {"graph", "facts"},
+    "policy": set(),
     "rules": {"graph", "facts", "rules"},
-    "rewrite": {"graph", "facts", "rules", "rewrite"},
+    "rules.conventions": {"graph", "facts", "rules", "policy"},
+    "rewrite": {"graph", "facts", "rules", "rules.conventions", "policy", "rewrite"},
     "numerics": {"numerics"},
     "losses": {"numerics", "losses"},
     "engines": {"graph", "numerics", "engines"},
@@ -27,6 +29,7 @@ ALLOWED = {
         "facts",
         "rules",
         "rewrite",
+        "policy",
         "numerics",
         "engines",
         "exact",
@@ -34,7 +37,7 @@ ALLOWED = {
         "diagnose",
         "api",
     },
-    "__init__": {"api", "report", "rewrite", "numerics", "losses", "diagnose"},
+    "__init__": {"api", "policy", "report", "rewrite", "numerics", "losses", "diagnose"},
     "command_line": {"__init__", "report", "truth", "command_line"},
     "cli": {"command_line"},
 }

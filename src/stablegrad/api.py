@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, overload
 
 from stablegrad.graph.node import Graph, Node
 from stablegrad.graph.printing import expression, without_leaves
+from stablegrad.policy import Policy, checked_policy
 from stablegrad.report import Explanation, Rewrite, Untouched, source_line
 from stablegrad.rewrite import SECOND_WALK, Rewriting, rewrite
 from stablegrad.rules import RULES
@@ -24,6 +26,7 @@ def stabilize(
     static_argnums: int | Iterable[int] = ...,
     static_argnames: str | Iterable[str] = ...,
     disable: str | Iterable[str] = ...,
+    policy: Policy | None = ...,
 ) -> F: ...
 @overload
 def stabilize(
@@ -32,6 +35,7 @@ def stabilize(
     static_argnums: int | Iterable[int] = ...,
     static_argnames: str | Iterable[str] = ...,
     disable: str | Iterable[str] = ...,
+    policy: Policy | None = ...,
 ) -> Callable[[F], F]: ...
 def stabilize(
     f: Any = None,
@@ -39,6 +43,7 @@ def stabilize(
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
     disable: str | Iterable[str] = (),
+    policy: Policy | None = None,
 ) -> Any:
     """The same mathematics as `f`, with value and gradient finite and accurate.
 
@@ -52,13 +57,16 @@ def stabilize(
         static_argnums: positions of arguments that are Python values, as in `jax.jit`. They must be hashable.
         static_argnames: names of such arguments.
         disable: names of rules that are switched off (`stablegrad.rule_names()` lists them).
+        policy: a `Policy`: conventions where there is no value or no derivative.
+
+    `stabilize.options(...)` takes the same and gives a decorator.
 
     Returns:
         a function with the signature of `f`. Values that `f` closes over are read when it is traced, once per
         combination of argument shapes, dtypes and static values, as `jax.jit` does.
 
     Raises:
-        TypeError: `f` is not callable.
+        TypeError: `f` is not callable, or `policy` no `Policy`.
         ValueError: a name in `disable` is not a rule.
         Errors that `f` itself raises come through unchanged.
 
@@ -75,6 +83,7 @@ def stabilize(
         "static_argnums": static_argnums,
         "static_argnames": static_argnames,
         "disable": disable,
+        "policy": checked_policy(policy),
     }
     if f is None:
         return functools.partial(stabilize, **options)
@@ -83,7 +92,55 @@ def stabilize(
     from stablegrad.engines.jax.function import Stabilized
 
     restore = functools.partial(stabilize, **options)
-    return Stabilized(f, _static(static_argnums), _static(static_argnames), _rewriter(disabled), restore)
+    return Stabilized(
+        f, _static(static_argnums), _static(static_argnames), _rewriter(disabled, options["policy"]), restore
+    )
+
+
+def options(**chosen: Any) -> Callable[[F], F]:
+    """`stabilize` with these options, as a decorator to be used many times.
+
+    Args:
+        chosen: what `stabilize` takes besides the function: static_argnums, static_argnames, disable, policy.
+
+    Raises:
+        TypeError: an option that there is not; the message lists those that there are.
+        What `stabilize` raises for wrong values, at once.
+
+    >>> import stablegrad
+    >>> stable = stablegrad.stabilize.options(disable="untaken_branch")
+    >>> f = stable(lambda x: x)
+    """
+    known = tuple(inspect.signature(stabilize).parameters)[1:]
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        raise TypeError(f"stabilize has no option {', '.join(map(repr, unknown))}; there are: {', '.join(known)}")
+    return stabilize(**chosen)
+
+
+stabilize.options = options  # type: ignore[attr-defined]
+
+
+def keep(x: Any) -> Any:
+    """`x` as it was computed: rules do not look through it, nor does the engine's compiler simplify across it.
+
+    For arithmetic that is meant as it stands: an error that is added up by subtractions, or a logarithm of a rounded
+    probability. What computes `x` may still be rewritten, by itself.
+
+    Args:
+        x: arrays or numbers, or a pytree of them, of any shape and dtype. Values, shapes, dtypes and derivatives stay.
+
+    Raises:
+        TypeError: a leaf that is neither an array nor a number.
+
+    >>> import jax.numpy as jnp
+    >>> from stablegrad import explain, keep
+    >>> len(explain(lambda x: jnp.log(keep(jnp.exp(x))))(1.0).rewrites)
+    0
+    """
+    from stablegrad.engines.jax.barrier import keep as keep_arrays
+
+    return keep_arrays(x)
 
 
 def explain(f: Any, **options: Any) -> Callable[..., Explanation]:
@@ -106,7 +163,7 @@ def explain(f: Any, **options: Any) -> Callable[..., Explanation]:
         opaque: list[tuple[str, Any, str]] = []
 
         def rewriter(graph: Graph, roots: list[Node]) -> dict[Node, Node]:
-            found = rewrite(graph, roots, stabilized.rewriter.disabled)
+            found = stabilized.rewriter.rewriting(graph, roots)
             rewritings.append(found)
             return found.replaced
 
@@ -137,11 +194,14 @@ def _static(value: Any) -> tuple:
 class _rewriter:
     """The rule book as the engine calls it."""
 
-    def __init__(self, disabled: frozenset[str]) -> None:
-        self.disabled = disabled
+    def __init__(self, disabled: frozenset[str], policy: Policy) -> None:
+        self.disabled, self.policy = disabled, policy
+
+    def rewriting(self, graph: Graph, roots: list[Node]) -> Rewriting:
+        return rewrite(graph, roots, self.disabled, self.policy)
 
     def __call__(self, graph: Graph, roots: list[Node]) -> dict[Node, Node]:
-        return rewrite(graph, roots, self.disabled).replaced
+        return self.rewriting(graph, roots).replaced
 
 
 def _rewrites(rewritings: list[Rewriting]) -> tuple[Rewrite, ...]:
@@ -169,4 +229,4 @@ def _untouched(opaque: list[tuple[str, Any, str]]) -> tuple[Untouched, ...]:
     return tuple(dataclasses.replace(u, count=n) for u, n in counted.items())
 
 
-__all__ = ["explain", "rule_names", "stabilize"]
+__all__ = ["Policy", "explain", "keep", "rule_names", "stabilize"]

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 from stablegrad.facts import Facts
 from stablegrad.graph.node import Graph, Node, is_complex
+from stablegrad.policy import Policy
 from stablegrad.rules import RULES, Companions
 from stablegrad.rules.branches import Branches
+from stablegrad.rules.conventions import Conventions
 from stablegrad.rules.div import softmax_of_rewritten_sum
 from stablegrad.rules.fused import Fusion
 
@@ -26,8 +28,30 @@ class Rewriting:
     replaced: dict[Node, Node] = field(default_factory=dict)
     records: list[tuple[str, Node, Node, str]] = field(default_factory=list)
 
+    def resolve(self, node: Node) -> Node:
+        """What stands for `node` now."""
+        while node in self.replaced:
+            node = self.replaced[node]
+        return node
 
-def rewrite(graph: Graph, roots: Iterable[Node], disabled: frozenset[str] = frozenset()) -> Rewriting:
+    def needed(self, roots: Iterable[Node]) -> tuple[set[Node], defaultdict[Node, list[Node]]]:
+        """The nodes of the rewritten program, and which of them read each."""
+        readers: defaultdict[Node, list[Node]] = defaultdict(list)
+        needed: set[Node] = set()
+        waiting = [self.resolve(n) for n in roots]
+        while waiting:
+            node = waiting.pop()
+            if node not in needed:
+                needed.add(node)
+                for below in map(self.resolve, node.inputs):
+                    readers[below].append(node)
+                    waiting.append(below)
+        return needed, readers
+
+
+def rewrite(
+    graph: Graph, roots: Iterable[Node], disabled: frozenset[str] = frozenset(), policy: Policy | None = None
+) -> Rewriting:
     """Ask the rules about every captured node that the roots need. Each node is asked once."""
     roots = list(roots)
     companions = Companions(graph, Facts(), roots)
@@ -56,31 +80,30 @@ def rewrite(graph: Graph, roots: Iterable[Node], disabled: frozenset[str] = froz
         _guard_branches(companions, result, seen)
     if "cross_entropy" not in disabled:
         _fuse(companions, result, roots)
+    if policy is not None and policy != Policy():
+        _by_policy(companions, result, roots, policy)
     return result
 
 
+def _by_policy(companions: Companions, result: Rewriting, roots: Iterable[Node], policy: Policy) -> None:
+    """After all rules: conventions other than the default ones."""
+    conventions = Conventions(companions, policy, result.resolve)
+    needed, _ = result.needed(roots)
+    for node in sorted(needed, key=lambda n: n.order):
+        found = conventions.of(node)
+        if found is not None:
+            name, replacement, reason = found
+            result.replaced[node] = replacement
+            result.records.append((name, node, replacement, reason))
+
+
 def _fuse(companions: Companions, result: Rewriting, roots: Iterable[Node]) -> None:
-    """Last walk: cross entropies in the rewritten program become one function each."""
+    """Cross entropies in the rewritten program become one function each."""
     written = (_under_moves(replacement).op.name for _, _, replacement, _ in result.records)
     if not any(name in ("times_log", "log_softmax") for name in written):
         return
-
-    def resolve(node: Node) -> Node:
-        while node in result.replaced:
-            node = result.replaced[node]
-        return node
-
-    readers: defaultdict[Node, list[Node]] = defaultdict(list)
-    needed: set[Node] = set()
-    waiting = [resolve(n) for n in roots]
-    while waiting:
-        node = waiting.pop()
-        if node not in needed:
-            needed.add(node)
-            for below in map(resolve, node.inputs):
-                readers[below].append(node)
-                waiting.append(below)
-    fusion = Fusion(companions, resolve, readers)
+    needed, readers = result.needed(roots)
+    fusion = Fusion(companions, result.resolve, readers)
     for node in needed:
         if node.op.name == "log_softmax" and fusion.only_picked_from(node):
             result.replaced[node] = companions.build.keep("log_softmax_of_picks", node.inputs[0], *node.params)
@@ -112,12 +135,7 @@ def _revisit_softmax(companions: Companions, result: Rewriting, needed: set[Node
 
 def _guard_branches(companions: Companions, result: Rewriting, needed: set[Node]) -> None:
     """Second walk, over the rewritten program: branches that a select does not take are made harmless."""
-
-    def resolve(node: Node) -> Node:
-        while node in result.replaced:
-            node = result.replaced[node]
-        return node
-
+    resolve = result.resolve
     guards = {"select": Branches(companions, resolve), "mul": Branches(companions, resolve, at_zero=True)}
     for node in sorted((n for n in needed if n.op.name in guards), key=lambda n: n.order):
         if node in result.replaced:

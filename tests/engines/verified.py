@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -12,10 +13,10 @@ from stablegrad.graph.verify import verify
 from stablegrad.rewrite import Rewriting, rewrite
 
 
-def verified_rewrite(graph: Graph, roots: Iterable[Node], disabled: frozenset[str] = frozenset()) -> Rewriting:
+def verified_rewrite(graph: Graph, roots: Iterable[Node], *options: Any) -> Rewriting:
     roots = list(roots)
     verify(graph, roots=roots)
-    found = rewrite(graph, roots, disabled)
+    found = rewrite(graph, roots, *options)
     verify(graph, found.replaced, roots)
     return found
 

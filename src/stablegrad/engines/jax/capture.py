@@ -200,6 +200,8 @@ class Capture:
     def _note_opaque(self, equation: jex.JaxprEqn, place: Place) -> None:
         if equation.effects:
             reason = "it has an effect"
+        elif equation.primitive is names.BARRIER:
+            reason = "a barrier, as of `keep`: no rule looks through it"
         elif equation.primitive in (names.CUSTOM_JVP, names.CUSTOM_VJP):
             reason = "it carries a derivative rule of its own"
         elif equation.primitive in (names.SCAN, names.WHILE, names.COND):

@@ -242,6 +242,19 @@ def _inverse_exprel_rule(primals: Any, tangents: Any) -> Any:
 
 
 @jax.custom_jvp
+def undefined_at_0(length: Any) -> Any:
+    """A length, whose derivative is NaN where it is 0."""
+    return length
+
+
+@undefined_at_0.defjvp
+def _undefined_at_0_rule(primals: Any, tangents: Any) -> Any:
+    (length,), (dx,) = primals, tangents
+    slope = lax.select(lax.eq(length, _number(length, 0)), _number(length, math.nan), _number(length, 1))
+    return undefined_at_0(length), lax.mul(dx, slope)
+
+
+@jax.custom_jvp
 def sigmoid_slope(z: Any) -> Any:
     """s(z) s(-z), the derivative of the logistic function s."""
     return lax.mul(numerics.sigmoid(z), numerics.sigmoid(lax.neg(z)))
