@@ -28,6 +28,7 @@ def power_of_term(c: Companions, term: Term, power: Rational) -> Term | None:
         return None
     if power.denominator == 1:
         factors = {n: p * power for n, p in term.factors.items()} | dict.fromkeys(masked, ONE)
+        factors = _roots_kept(c, term.factors, factors)
         return Term(integer_power(term.coefficient, int(power)), factors, term.exponent.scaled(power))
     term = joined_signs(c, term)
     if term.coefficient < 0:
@@ -40,6 +41,31 @@ def power_of_term(c: Companions, term: Term, power: Rational) -> Term | None:
         factors[base] = factors.get(base, 0) + p * power
     exponent = term.exponent.scaled(power).with_log(term.coefficient, power)
     return Term(ONE, factors | dict.fromkeys(masked, ONE), exponent)
+
+
+def product_of_terms(c: Companions, left: Term, right: Term) -> tuple[Term, frozenset[Node]]:
+    """left * right, and what must not be negative for it to hold: sqrt(u) / sqrt(u) is 1 for no negative u."""
+    out = left.times(right)
+    roots = [n for n, p in left.factors.items() if p.denominator != 1 and n in right.factors]
+    if not roots:
+        return out, frozenset()
+    kept = _roots_kept(c, {n: left.factors[n] for n in roots}, out.factors)
+    gone = frozenset(n for n in roots if n not in out.factors and not c.facts.nonnegative(n))
+    return Term(out.coefficient, kept, out.exponent), gone
+
+
+def _roots_kept(c: Companions, before: dict[Node, Rational], after: dict[Node, Rational]) -> dict[Node, Rational]:
+    """The factors `after` of what was made of roots, whole powers u ** k that were roots `before` as nonnegative(u) ** k:
+    sqrt(u) ** 2 is u for no negative u."""
+    whole = [n for n, p in before.items() if p.denominator != 1 and n in after and after[n].denominator == 1]
+    if not whole:
+        return after
+    out = dict(after)
+    for node in whole:
+        if not c.facts.nonnegative(node):
+            guarded = c.build.elementwise("nonnegative", node)
+            out[guarded] = out.get(guarded, 0) + out.pop(node)
+    return out
 
 
 def joined_signs(c: Companions, term: Term) -> Term:
