@@ -90,8 +90,6 @@ HAZARDS: dict[str, tuple[tuple[int, Safe, float], ...]] = {
     "lgamma": ((0, _positive, 1.0),),
     "digamma": ((0, _positive, 1.0),),
     "logit": ((0, _within(0.0, 1.0), 0.5),),
-    "xlogy": ((1, _positive, 1.0),),
-    "xlog1py": ((1, _above_minus_1, 0.0),),
     "log1mexp": ((0, lambda bounds, node: bounds[1] < 0, -1.0),),
     "log1mexp_of_exp": ((0, _exponent, 0.0),),
     "log_erfc": ((0, lambda bounds, node: bounds[1] < _INF, 0.0),),
