@@ -72,7 +72,8 @@ PROGRAMS = {
     "log(1 - tanh(x) / (1 + e^y))": (lambda x, y: jnp.log(1 - jnp.tanh(x) / (1 + jnp.exp(y))), [(5.0, -7.0)]),
     "log(hypot(x, silu(y)))": (
         lambda x, y: jnp.log(jnp.hypot(x, jax.nn.silu(y))), [(1.0, 2.0), (1e-30, -3.0), (3.0, -200.0)]),
-    "log(hypot(x, y e^y))": (lambda x, y: jnp.log(jnp.hypot(x, y * jnp.exp(y))), [(1.0, 0.0), (0.0, 1.0), (1.0, 200.0)]),
+    "log(hypot(x, y e^y))": (
+        lambda x, y: jnp.log(jnp.hypot(x, y * jnp.exp(y))), [(1.0, 0.0), (0.0, 1.0), (1.0, 200.0)]),
     "log(hypot(x^2, silu(1 - y)))": (
         lambda x, y: jnp.log(jnp.hypot(x * x, jax.nn.silu(1 - y))), [(1.0, 1.0), (1e-8, 1.0), (0.5, 2.0)]),
     "log(hypot(x, e^y))": (

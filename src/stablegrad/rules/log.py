@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from stablegrad.graph.node import Node, literal_number
-from stablegrad.rules.arguments import log_argument
+from stablegrad.rules.arguments import less_one, log_argument
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.hazards import is_sum_of_exponentials, safely_positive
-from stablegrad.rules.log_of_sum import less_one
 from stablegrad.rules.logarithm import log_of, write_linear
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.structure import gains

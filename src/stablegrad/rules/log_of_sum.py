@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stablegrad.graph.node import Node, literal_number
+from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational, quotient
+from stablegrad.rules.arguments import less_one
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.joined import as_exponent
@@ -119,16 +120,6 @@ def _is_difference(terms: tuple[Term, ...]) -> bool:
 def _holds(c: Companions, node: Node, exponent: Linear) -> bool:
     """`node` stands for a sum in which exp(exponent) is a term."""
     return any(t.exponent == exponent and not t.factors for t in c.terms_of(node) or ())
-
-
-def less_one(c: Companions, node: Node) -> Node | None:
-    """v where `node` is 1 + v or 1 - w, v = -w."""
-    if node.op.name not in ("add", "sub"):
-        return None
-    a, b = node.inputs
-    if literal_number(a) == 1:
-        return b if node.op.name == "add" else c.build.neg(b)
-    return a if literal_number(b) == 1 and node.op.name == "add" else None
 
 
 def _log_of_plain(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node:

@@ -78,7 +78,7 @@ def _monotone(c: Companions, node: Node) -> Node | None:
     if any(log is None for log in logs):
         return None
     if node.op.name in ("max", "min") and len(logs) == 2:
-        logs = _apart_where_not_taken(c, node, logs)  # type: ignore[arg-type]
+        logs = [*_apart_where_not_taken(c, node, [log for log in logs if log is not None])]
     return c.graph.node(node.op.name, logs, node.params, node.shape, node.dtype)  # type: ignore[arg-type]
 
 
