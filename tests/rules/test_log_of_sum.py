@@ -256,3 +256,10 @@ def test_one_and_a_sum_that_is_far_left(f):
         program = Program(f, [FAR_LEFT])
         for answer in (*program.eager(), *program.jitted()):
             program.assert_right(answer)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("f", [softmax, log_softmax, lambda x: logsumexp(x, -1)], ids=["softmax", "log", "sum"])
+def test_the_library_s_own_of_halves_are_left_alone(f, dtype):
+    """Their sum of shifted exponentials, in float32 between two casts, is at least 1."""
+    assert_left_alone(f, jnp.ones((2, 4), dtype))

@@ -74,8 +74,10 @@ def joined_signs(c: Companions, term: Term, plain: Callable[[Node], bool] | None
     of factors that are `plain`, those that may be 0 are joined to it: a negative number times 0 has a logarithm, part
     by part it has not."""
     unknown = {n: p for n, p in term.factors.items() if not _sign_known(c, n, p)}
-    if unknown and plain is not None and all(map(plain, unknown)):
-        unknown |= {n: p for n, p in term.factors.items() if n not in unknown and _can_vanish(c, n, p) and plain(n)}
+    if unknown and plain is not None:
+        zeros = {n: p for n, p in term.factors.items() if n not in unknown and _can_vanish(c, n, p) and plain(n)}
+        if zeros and all(map(plain, unknown)):
+            unknown |= zeros
     if not unknown or (len(unknown) == 1 and term.coefficient > 0):
         return term
     folded = _into_weights(c, term, unknown)
