@@ -5,7 +5,6 @@ import importlib.metadata
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -35,11 +34,7 @@ app = typer.Typer(
 )
 
 
-class FloatType(StrEnum):
-    """The floating-point types that ``--dtype`` offers."""
-
-    float32 = "float32"
-    float64 = "float64"
+FLOAT_TYPES = ("float32", "float64")
 
 
 def _print_version(wanted: bool) -> None:
@@ -69,7 +64,8 @@ def explain(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of normal and uniform, and of samples.")] = 0,
     dtype: Annotated[
-        FloatType | None, typer.Option(help="Cast every floating-point input to this. Default: float32.")
+        str | None,
+        typer.Option(metavar=f"[{'|'.join(FLOAT_TYPES)}]", help="Cast every floating-point input. Default: float32."),
     ] = None,
     gradient: Annotated[bool, typer.Option("--gradient/--no-gradient", help="Whether to look at derivatives.")] = True,
     jit: Annotated[bool, typer.Option("--jit", help="Run the plain and the stabilized program under jax.jit.")] = False,
@@ -119,8 +115,10 @@ def _fail(message: str) -> NoReturn:
 
 
 @contextlib.contextmanager
-def _float_type(dtype: FloatType | None) -> Iterator[None]:
+def _float_type(dtype: str | None) -> Iterator[None]:
     """Let JAX hold float64 while `dtype` asks for it."""
+    if dtype is not None and dtype not in FLOAT_TYPES:
+        raise InputError(f"--dtype {dtype}: the types are {' and '.join(FLOAT_TYPES)}")
     try:
         import jax
     except ModuleNotFoundError:
@@ -128,12 +126,12 @@ def _float_type(dtype: FloatType | None) -> Iterator[None]:
     if dtype is None:
         yield
     else:
-        with jax.enable_x64(dtype is FloatType.float64):
+        with jax.enable_x64(dtype == "float64"):
             yield
 
 
 def _calls(
-    target: str, npz: Path | None, inputs: list[str], seed: int, dtype: FloatType | None
+    target: str, npz: Path | None, inputs: list[str], seed: int, dtype: str | None
 ) -> "tuple[list[Call], list[str]]":
     """Load the file and fit the inputs to its functions; also the names of functions that got none.
 
@@ -154,7 +152,7 @@ def _calls(
     functions = {function: named_function(file, function)} if separator else public_functions(file)
     if not functions:
         raise InputError("this file defines no public function", file.name)
-    float_type = np.dtype(dtype.value) if dtype else None
+    float_type = np.dtype(dtype) if dtype else None
     if npz or inputs:
         typed = read_expressions(inputs, seed)
         given = {**(read_npz(str(npz)) if npz else {}), **typed}

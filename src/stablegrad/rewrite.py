@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from stablegrad.facts import Facts
@@ -137,7 +137,7 @@ def _guard_branches(companions: Companions, result: Rewriting, needed: set[Node]
     """Second walk, over the rewritten program: branches that a select does not take are made harmless."""
     resolve = result.resolve
     guards = {"select": Branches(companions, resolve), "mul": Branches(companions, resolve, at_zero=True)}
-    for node in sorted((n for n in needed if n.op.name in guards), key=lambda n: n.order):
+    for node in _inner_first([n for n in needed if n.op.name in guards], resolve):
         if node in result.replaced:
             continue
         guarded = guards[node.op.name].guard(node)
@@ -145,6 +145,26 @@ def _guard_branches(companions: Companions, result: Rewriting, needed: set[Node]
             result.replaced[node] = guarded
             if node.origin is not None:  # a `where` that a rule wrote is no line of the program
                 result.records.append(("untaken_branch", node, guarded, BRANCH_REASON))
+
+
+def _inner_first(nodes: list[Node], resolve: Callable[[Node], Node]) -> list[Node]:
+    """The nodes, each after those that it is computed from: what an outer one guards again is guarded already."""
+    nodes = sorted(nodes, key=lambda n: n.order)
+    if all(n.origin is not None for n in nodes):
+        return nodes  # program order; what a rule writes stands under captured nodes with a smaller number
+    wanted, seen = set(nodes), set()
+    out: list[Node] = []
+    waiting = [(node, False) for node in reversed(nodes)]
+    while waiting:
+        node, done = waiting.pop()
+        if done:
+            out.append(node)
+        elif node not in seen:
+            seen.add(node)
+            if node in wanted:
+                waiting.append((node, True))
+            waiting.extend((resolve(i), False) for i in node.inputs)
+    return out
 
 
 SECOND_WALK = frozenset(

@@ -115,6 +115,21 @@ CASES = [
         "f raised ValueError: too bad",
     ),
     (
+        "raises with a message that raises",
+        HEAD + 'class Odd(Exception):\n    def __str__(self):\n        raise RuntimeError("bad str")\n'
+        'def f(x):\n    raise Odd()\nEXAMPLES = {"f": (1.0,)}\n',
+        "",
+        10,
+        "f raised Odd: (no message: its __str__ raises RuntimeError)",
+    ),
+    (
+        "running it raises with a message that raises",
+        'class Odd(Exception):\n    def __str__(self):\n        raise RuntimeError("bad str")\nraise Odd()\n',
+        "",
+        4,
+        "running the file raised Odd: (no message",
+    ),
+    (
         "stops",
         HEAD + 'import sys\ndef f(x):\n    sys.exit(5)\nEXAMPLES = {"f": (1.0,)}\n',
         "",
@@ -234,6 +249,8 @@ def loss(tmp_path: Path) -> str:
             "no function can be called with the inputs given: loss lacks y; other lacks z",
         ),
         (["--input", "w=1.0"], "--input w: no function has that parameter; the parameters are: n, x, y, z"),
+        (["--input", "x=np.zeros(3)"], "'np.zeros(3)' at column 1 is not part of this language; write zeros alone"),
+        (["--dtype", "int7", "--input", "x=1.0"], "--dtype int7: the types are float32 and float64"),
         (["--npz", "missing.npz"], "missing.npz: no such file (asked for by --npz)"),
     ],
 )
@@ -252,7 +269,10 @@ def test_npz(loss: str, tmp_path: Path) -> None:
     text.write_text("no archive")
     assert_one_message(explain(loss, "--npz", str(objects)), "objects.npz: not an .npz file of plain arrays")
     assert_one_message(explain(loss, "--npz", str(single)), "single.npy: this is a single array")
-    assert_one_message(explain(loss, "--npz", str(text)), "text.npz: not an .npz file of plain arrays")
+    result = explain(loss, "--npz", str(text))
+    assert_one_message(result, "text.npz: not an .npz file of plain arrays; write one with numpy.savez")
+    for path in (text, objects):
+        assert "pickle" not in explain(loss, "--npz", str(path)).stderr
     np.savez(tmp_path / "strings.npz", x=np.array(["a"]), y=np.ones(2))
     message = "the inputs: x is an array of type <U1; it has to hold numbers"
     assert_one_message(explain(loss, "--npz", str(tmp_path / "strings.npz")), message)

@@ -320,6 +320,19 @@ def test_zero_over_zero_shows_in_the_slope():
     assert np.isnan(jax.grad(numerics.log_of_quotient)(0.0, 0.0))
 
 
+@pytest.mark.parametrize("x", [0.0, 1e-30, 1.0, 1e30, np.inf])
+@pytest.mark.parametrize("y", [0.0, 1e-30, 1.0, 1e30, np.inf])
+def test_logarithms_at_zero_and_infinity(x, y):
+    """As IEEE has x y and x / y; NaN in the slope, too, where that is NaN."""
+    for function, term in ((numerics.log_of_product, np.multiply), (numerics.log_of_quotient, np.divide)):
+        with np.errstate(all="ignore"):
+            expected = np.log(term(np.float64(x), np.float64(y)))
+        for wrap in (lambda f: f, jax.jit):
+            got, slope = wrap(jax.value_and_grad(function))(np.float32(x), np.float32(y))
+            np.testing.assert_allclose(got, expected, rtol=1e-6)
+            assert np.isnan(slope) == np.isnan(expected)
+
+
 def test_power_times_log_of_negative_numbers():
     f = power_times_log(1, True)
     assert f(-2.0) == pytest.approx(-2 * math.log(2.0), rel=1e-6)

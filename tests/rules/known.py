@@ -33,9 +33,6 @@ REASONS: dict[str, list[str]] = {
     "one minus a product of probabilities near 1 (68)": [
         "test_structure.py::test_products[-log(1 - prod(1 - sigmoid(x)))]",
     ],
-    "a formal power writes |x|, whose slope at 0 is 1, beside a length, whose slope is 0": [
-        "test_sqrt.py::test_spellings[Huber, smooth-float32]",
-    ],
     "no rule yet: cube roots of exponentials (b1)": [
         "test_log.py::test_spellings[log(cbrt(exp(x)))-float32]",
     ],

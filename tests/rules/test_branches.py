@@ -95,8 +95,44 @@ TWO = Family(
     exponent=False,
 )
 
+ndtr = jax.scipy.special.ndtr
+TAKEN = Family(  # what a rule writes for a logarithm holds selects of its own, under the `where` of the program
+    RULE,
+    breaking=[(-150.0, 0.0), (-150.0, -2.0)],
+    ordinary=[(-6.0, 0.0), (-12.0, -1.0), (-3.0, 0.0), (-6.0, 1.0), (0.25, 0.0), (2.0, 0.0), (-150.0, 1.0)],
+    spellings={
+        "where(y > 0, z, log(ndtr(z)))": lambda z, y: jnp.where(y > 0, z, jnp.log(ndtr(z))),
+        "where(y <= 0, log(ndtr(z)), z)": lambda z, y: jnp.where(y <= 0, jnp.log(ndtr(z)), z),
+        "-2 log(ndtr(z)) + z": lambda z, y: jnp.where(y > 0, z, -2 * jnp.log(ndtr(z)) + z),
+        "a where in a where": lambda z, y: jnp.where(
+            y > 0, z, jnp.where(y > -1, jnp.log(ndtr(z)), jnp.log(ndtr(2 * z)))
+        ),
+        "log(erfc(-z))": lambda z, y: jnp.where(y > 0, z, jnp.log(jax.scipy.special.erfc(-z))),
+    },
+    exponent=False,
+)
+LOG_OF_WHERE = Family(
+    "log_of_companion",
+    breaking=TAKEN.breaking,
+    ordinary=TAKEN.ordinary,
+    spellings={"log of a where": lambda z, y: jnp.log(jnp.where(y > 0, z * z, ndtr(z)))},
+    exponent=False,
+)
+NOT_TAKEN = Family(  # functions that only rules write, where they have no slope
+    RULE,
+    breaking=[(200.0, 0.0), (-200.0, 0.0)],
+    ordinary=[(0.5, 1.0), (-2.0, 0.0), (3.0, 1.0)],
+    spellings={
+        "log(1 - exp(-exp(|x|)))": lambda x, y: jnp.where(y > 0, jnp.log(1 - jnp.exp(-jnp.exp(jnp.abs(x)))), x),
+        "sinh(x) + cosh(x)": lambda x, y: jnp.where(y > 0, jnp.sinh(x) + 2 * jnp.cosh(x), x),
+        "log1p(-|x|) / |x|": lambda x, y: jnp.where(y > 3, jnp.log1p(-jnp.abs(x)) / jnp.abs(x), x),
+        "logit(x)": lambda x, y: jnp.where(y > 3, jax.scipy.special.logit(jnp.minimum(jnp.abs(x), 1)), x),
+    },
+    exponent=False,
+)
 
-@table(GUARDED_LOG, INVERSE_FUNCTIONS, EXPONENTIALS, TWO)
+
+@table(GUARDED_LOG, INVERSE_FUNCTIONS, EXPONENTIALS, TWO, TAKEN, LOG_OF_WHERE, NOT_TAKEN)
 def test_spellings(cases, name, thorough):
     cases.check(name, thorough=thorough)
 

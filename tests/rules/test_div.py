@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from jax.nn import sigmoid, softmax
 
+from rules.harness import Program, check_rule, in_dtype
 from rules.tables import HALVES, Case, Cases, Family, table
 from rules.unchanged import Domain, assert_left_alone
 
@@ -203,6 +204,22 @@ SOFTMAX_CASES = Cases({name: Case(f, [ROWS, WEIGHTS], QUOTIENT, [0, 1]) for name
 @pytest.mark.parametrize("name", SOFTMAX_CASES)
 def test_softmax(name):
     SOFTMAX_CASES.check(name, thorough=name == "exp(x) / sum")
+
+
+HALF_SOFTMAX = {
+    "softmax": lambda x, w: w * (jnp.exp(x) / jnp.sum(jnp.exp(x), -1, keepdims=True)),
+    "weighted mean": lambda x, w: jnp.sum(w * jnp.exp(x), -1) / jnp.sum(jnp.exp(x), -1),
+    "one class": lambda x, w: w[:, :1] * jnp.exp(x[:, :1]) / jnp.exp(x[:, :1]).sum(-1, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", HALF_SOFTMAX)
+def test_half_softmax(name, dtype):
+    """jnp.sum of halves is a sum in float32 between two casts."""
+    with in_dtype(dtype):
+        program = Program(HALF_SOFTMAX[name], [ROWS * {"float16": 0.13, "bfloat16": 1}[dtype], WEIGHTS], dtype)
+    check_rule(program, QUOTIENT, fails_plain=[0, 1])
 
 
 CONFIDENT_CASES = Cases(

@@ -381,6 +381,49 @@ def test_spellings(cases, name, thorough):
 
 DOMAIN = Domain(
     {
+        "log(1 + sqrt(x)**2)": (lambda x: jnp.log(1 + jnp.sqrt(x) ** 2), [-0.5, -2.0, 0.5, NAN]),
+        "log1p(square(sqrt(x)))": (lambda x: jnp.log1p(jnp.square(jnp.sqrt(x))), [-0.5, 0.5, 3.0]),
+        "log1p(sqrt(x) sqrt(x))": (lambda x: jnp.log1p(jnp.sqrt(x) * jnp.sqrt(x)), [-0.5, 0.5, 3.0]),
+        "log1p(x**1.5 / sqrt(x))": (lambda x: jnp.log1p(x**1.5 / jnp.sqrt(x)), [-0.5, 0.5, 3.0]),
+        "log1p((x**0.25)**8)": (lambda x: jnp.log1p((x**0.25) ** 8), [-0.5, 0.5, 3.0]),
+        "log(exp(x) + rsqrt(y)**2)": (
+            lambda x, y: jnp.log(jnp.exp(x) + lax.rsqrt(y) ** 2),
+            [1.0, 1.0, 3.0],
+            [-1.0, 2.0, 0.5],
+        ),
+        "log(exp(x) sqrt(y) / sqrt(y))": (
+            lambda x, y: jnp.log(jnp.exp(x) * jnp.sqrt(y) / jnp.sqrt(y)),
+            [1.0, 1.0, 2.0],
+            [-1.0, 2.0, 0.5],
+        ),
+        "log1p(expm1(x) - rsqrt(x)**2)": (
+            lambda x: jnp.log1p(jnp.expm1(x) - jnp.square(lax.rsqrt(x))),
+            [-0.1, 3.0, 2.0],
+        ),
+        "log1p(sqrt(y)**2 exp(x))": (
+            lambda x, y: jnp.log1p(jnp.sqrt(y) ** 2 * jnp.exp(x)),
+            [1.0, 1.0, 0.0],
+            [-0.1, 2.0, 3.0],
+        ),
+        "log(x max(y, 0))": (
+            lambda x, y: jnp.log(x * jnp.maximum(y, 0)),
+            [-0.5, -0.5, 2.0, 2.0, NAN, INF],
+            [-1.0, 2.0, -1.0, 3.0, 1.0, 0.0],
+        ),
+        "log(x y**2)": (lambda x, y: jnp.log(x * y**2), [-0.5, -0.5, 2.0, 2.0], [0.0, 2.0, 0.0, 3.0]),
+        "log(x relu(y) |z|)": (
+            lambda x, y, z: jnp.log(x * jax.nn.relu(y) * jnp.abs(z)),
+            [-0.5, -0.5, 2.0],
+            [1.0, -1.0, 3.0],
+            [0.0, 1.0, 3.0],
+        ),
+        "log(cbrt(x) y)": (lambda x, y: jnp.log(jnp.cbrt(x) * y), [INF, INF, INF, 8.0], [1e-30, -1.0, 0.0, 2.0]),
+        "log(x / y)": (
+            lambda x, y: jnp.log(x / y),
+            [0.0, 1e-30, 1e30, INF, INF, 0.0],
+            [1e-30, 0.0, INF, 1e-30, INF, 0.0],
+        ),
+        "log1p(x / y)": (lambda x, y: jnp.log1p(x / y), [-90.0, 90.0, -91.0, 0.0, INF], [90.0, 90.0, 90.0, 0.0, 2.0]),
         "log(x)": (lambda x: jnp.log(x), [-INF, -2.0, -1.0, 0.0, 1.0, INF, NAN]),
         "log(1 - exp(x))": (lambda x: jnp.log(1 - jnp.exp(x)), [-INF, -100.0, -1.0, 0.0, 1.0, 100.0, INF, NAN]),
         "log1p(-exp(x))": (lambda x: jnp.log1p(-jnp.exp(x)), [-INF, -100.0, -1.0, 0.0, 1.0, INF, NAN]),

@@ -9,6 +9,7 @@ from jax.nn import log_softmax, logsumexp, softmax
 from rules.harness import Program, check_rule, in_dtype
 from rules.tables import Case, Cases
 from rules.unchanged import Domain, assert_left_alone
+from stablegrad import stabilize
 
 FAR_LEFT = np.array([[-20.0, -18.5, -25.0], [-200.0, -150.0, -180.0]])
 INF, NAN = float("inf"), float("nan")
@@ -78,6 +79,32 @@ def test_other_dtypes(dtype):
     with in_dtype(dtype):
         program = Program(lambda x: jnp.log(jnp.sum(jnp.exp(x), -1)), [x], dtype)
     check_rule(program, LOG, fails_plain=[0, 1])
+
+
+def _cross_entropy(x, t):
+    return -jnp.sum(t * jnp.log(jnp.exp(x) / jnp.sum(jnp.exp(x), -1, keepdims=True)), -1)
+
+
+HALF_TARGETS = np.array([[0.5, 0.25, 0.25, 0], [0, 1, 0, 0], [0.25, 0.25, 0.5, 0], [0, 0, 0, 1]])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("f", [_cross_entropy, lambda x, t: _cross_entropy(x[:, :1], t[:, :1])], ids=["4", "1 class"])
+def test_half_cross_entropy(f, dtype):
+    """jnp.sum of halves is a sum in float32 between two casts; no half rounds the logarithm of it on the way."""
+    x = ROWS * {"float16": 0.13, "bfloat16": 1}[dtype]
+    with in_dtype(dtype):
+        program = Program(f, [x, HALF_TARGETS], dtype)
+    check_rule(program, LOG, fails_plain=[0, 1], source=_cross_entropy)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_cross_entropy_keeps_its_digits(dtype):
+    """Within the last digit of the dtype, as far as the logits are from 0."""
+    x, t = jnp.array([[50.0, 49.0], [20.0, 19.0], [9.0, 8.0]], dtype), jnp.array([1.0, 0.0], dtype)
+    for wrap in (lambda g: g, jax.jit):
+        got = np.asarray(wrap(stabilize(_cross_entropy))(x, t), np.float64)
+        np.testing.assert_allclose(got, np.log1p(np.exp(-1.0)), rtol=float(jnp.finfo(dtype).eps))
 
 
 CUBE = (np.arange(12.0).reshape(2, 2, 3) * 7 % 61 * 6 - 180) / 1.5
@@ -156,6 +183,23 @@ def test_shapes(name):
 
 DOMAIN = Domain(
     {
+        "log(sum(sqrt(x)**2))": (
+            lambda x: jnp.log(jnp.sum(jnp.sqrt(x) ** 2, -1)),
+            [[-1.0, 2.0], [1.0, 2.0], [NAN, 1.0], [0.0, 0.0]],
+        ),
+        "log(norm(sqrt(x)))": (
+            lambda x: jnp.log(jnp.linalg.norm(jnp.sqrt(x), axis=-1)),
+            [[200.0, -1.0], [1.0, 2.0], [0.0, 0.0]],
+        ),
+        "log1p(sum(sqrt(x)**2))": (
+            lambda x: jnp.log1p(jnp.sum(jnp.sqrt(x) ** 2, -1)),
+            [[-1.0, 2.0], [1.0, 2.0], [-1.0, -2.0]],
+        ),
+        "log(sum(sqrt(x p)**2))": (
+            lambda x, p: jnp.log(jnp.sum(jnp.sqrt(x * p) ** 2, -1)),
+            [[-1.0, 3.0], [-1.0, -3.0], [1.0, 2.0]],
+            [[1.0, 1.0], [-1.0, -2.0], [1.0, 2.0]],
+        ),
         "log(sum(exp(x)))": (
             lambda x: jnp.log(jnp.sum(jnp.exp(x), -1)),
             [[NAN, 2.0], [INF, 1.0], [-INF, 1.0], [-INF, -INF], [INF, INF], [INF, -INF], [NAN, INF]],
@@ -212,3 +256,10 @@ def test_one_and_a_sum_that_is_far_left(f):
         program = Program(f, [FAR_LEFT])
         for answer in (*program.eager(), *program.jitted()):
             program.assert_right(answer)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("f", [softmax, log_softmax, lambda x: logsumexp(x, -1)], ids=["softmax", "log", "sum"])
+def test_the_library_s_own_of_halves_are_left_alone(f, dtype):
+    """Their sum of shifted exponentials, in float32 between two casts, is at least 1."""
+    assert_left_alone(f, jnp.ones((2, 4), dtype))

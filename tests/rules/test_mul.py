@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.nn import sigmoid, softmax
+from jax.nn import log_softmax, sigmoid, softmax
 from jax.scipy.special import entr, xlog1py, xlogy
 
 from rules.tables import Case, Cases, Family, table
@@ -162,6 +162,7 @@ P = np.array([[0.0, 0.5, 0.25, 0.25], [1.0, 0.0, 0.0, 0.0], [0.25, 0.25, 0.25, 0
 LOGITS = np.array(
     [[200.0, -3.0, 1.5, 0.5], [-100.0, 0.25, 100.0, 99.5], [20.0, -0.25, 0.5, -1.0], [1.0, 2.0, 3.0, 4.0]]
 )
+ALLOWED = np.array([[1, 1, 1, 0], [0, 1, 1, 1], [1, 0, 0, 0], [1, 0, 1, 0]], bool)
 TARGETS = np.array([[0.0, 1.0, 0.0, 0.0], [0.25, 0.25, 0.5, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
 OVER_ROWS = {
     "sum of p log(p)": (lambda p: -jnp.sum(p * jnp.log(p), -1), [P], "product_with_logarithm", [0, 1]),
@@ -190,6 +191,18 @@ OVER_ROWS = {
         [LOGITS],
         "product_with_logarithm",
         [0, 1],
+    ),
+    "entropy of masked actions": (
+        lambda x: (lambda z: -jnp.sum(softmax(z) * log_softmax(z), -1))(jnp.where(ALLOWED, x, -jnp.inf)),
+        [LOGITS],
+        "product_with_logarithm",
+        True,
+    ),
+    "entropy of masked actions, by their logarithms": (
+        lambda x: (lambda lp: -jnp.sum(jnp.exp(lp) * lp, -1))(log_softmax(jnp.where(ALLOWED, x, -jnp.inf))),
+        [LOGITS],
+        "product_with_logarithm",
+        True,
     ),
     "cross entropy": (
         lambda x, t: -jnp.sum(t * jnp.log(softmax(x)), -1),

@@ -70,6 +70,20 @@ PROGRAMS = {
     "x log(|tanh(y)| / x)": (lambda x, y: x * jnp.log(jnp.abs(jnp.tanh(y)) / x), [(0.5, 50.0), (0.5, 1e-9)]),
     "log(1 - tanh(x) tanh(y))": (lambda x, y: jnp.log(1 - jnp.tanh(x) * jnp.tanh(y)), [(5.0, 5.0), (0.1, 0.2)]),
     "log(1 - tanh(x) / (1 + e^y))": (lambda x, y: jnp.log(1 - jnp.tanh(x) / (1 + jnp.exp(y))), [(5.0, -7.0)]),
+    "log(hypot(x, silu(y)))": (
+        lambda x, y: jnp.log(jnp.hypot(x, jax.nn.silu(y))), [(1.0, 2.0), (1e-30, -3.0), (3.0, -200.0)]),
+    "log(hypot(x, y e^y))": (
+        lambda x, y: jnp.log(jnp.hypot(x, y * jnp.exp(y))), [(1.0, 0.0), (0.0, 1.0), (1.0, 200.0)]),
+    "log(hypot(x^2, silu(1 - y)))": (
+        lambda x, y: jnp.log(jnp.hypot(x * x, jax.nn.silu(1 - y))), [(1.0, 1.0), (1e-8, 1.0), (0.5, 2.0)]),
+    "log(hypot(x, e^y))": (
+        lambda x, y: jnp.log(jnp.hypot(x, jnp.exp(y))), [(0.0, -4.0), (1.0, -200.0), (-1.0, 200.0)]),
+    "log(max(|x|, e^y))": (
+        lambda x, y: jnp.log(jnp.maximum(jnp.abs(x), jnp.exp(y))), [(0.0, -4.0), (0.0, -200.0), (2.0, 200.0)]),
+    "log(min(|x|, e^y) + 1)": (
+        lambda x, y: jnp.log(jnp.minimum(jnp.abs(x), jnp.exp(y)) + 1), [(0.5, -4.0), (3.0, -200.0), (2.0, 200.0)]),
+    "log1p(x / y)": (lambda x, y: jnp.log1p(x / y), [(-89.9, 90.0), (1e-10, 3.0), (0.5, 1.0)]),
+    "log(1 + x / y)": (lambda x, y: jnp.log(1 + x / y), [(-89.9, 90.0), (0.5, 1.0)]),
     "e^x / max(e^y, 1)": (lambda x, y: jnp.exp(x) / jnp.maximum(jnp.exp(y), 1), [(1.0, 2.0), (1.0, -2.0)]),
     "log1p(-(1 + x) / (1 + e^y))": (
         lambda x, y: jnp.log1p(-(1 + x) / (1 + jnp.exp(y))), [(5.0, 24.0), (0.3, 0.1)]),

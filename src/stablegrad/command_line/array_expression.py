@@ -114,7 +114,19 @@ class _Evaluator:
             case ast.Call(func=ast.Name(id=name), keywords=keywords) if not keywords or name not in self.functions:
                 raise ExpressionError(f"unknown function {name!r}; known: {', '.join(self.functions)}")
         text = ast.unparse(node)
-        raise ExpressionError(f"{text!r} at column {node.col_offset + 1} is not part of this language")
+        raise ExpressionError(
+            f"{text!r} at column {node.col_offset + 1} is not part of this language; {self.hint(node)}"
+        )
+
+    def hint(self, node: ast.expr) -> str:
+        """What to write instead of something that is not of the language."""
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name)) | ast.Attribute(attr=name):
+                if name in self.functions or name in CONSTANTS:
+                    return f"write {name} alone, without a module"
+            case ast.Call(func=ast.Name(id=name)) if name in self.functions:
+                return f"give {name} its arguments by position"
+        return f"it has numbers, lists, + - * / **, {', '.join([*CONSTANTS, *self.functions])}"
 
     def binary(self, node: ast.expr, operator: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
         if isinstance(left, tuple) or isinstance(right, tuple):

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stablegrad.command_line.errors import InputError, one_line
+from stablegrad.command_line.errors import InputError, message_of, one_line
 from stablegrad.command_line.user_file import UserFile
 
 NEEDS_CONCRETE_VALUES = (
@@ -98,7 +98,7 @@ class Call:
         line = self.file.line_of_error(error)
         if isinstance(error, _NotArrays):
             return InputError(f"{self.name} {error}", self.file.name, self.line)
-        if isinstance(error, NEEDS_CONCRETE_VALUES) or "concrete value" in str(error):
+        if isinstance(error, NEEDS_CONCRETE_VALUES) or "concrete value" in message_of(error):
             message = (
                 f"{self.name} needs concrete values here ({type(error).__name__}), so JAX cannot trace it; "
                 "use jnp.where or lax.cond for a Python branch, jnp for numpy and float(); "

@@ -32,6 +32,14 @@ def one_line(error: BaseException) -> str:
     >>> one_line(KeyError())
     'KeyError'
     """
-    paragraph = str(error).strip().split("\n\n")[0]
+    paragraph = message_of(error).strip().split("\n\n")[0]
     words = " ".join(paragraph.split())
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+def message_of(error: BaseException) -> str:
+    """str(error), also where an exception of a person's own has a message that cannot be made."""
+    try:
+        return str(error)
+    except Exception as second:
+        return f"(no message: its __str__ raises {type(second).__name__})"

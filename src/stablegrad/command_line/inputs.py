@@ -21,15 +21,26 @@ def read_npz(name: str) -> dict[str, np.ndarray]:
         InputError: If it is missing, is no ``.npz`` file, or holds Python objects.
     """
     try:
-        archive = np.load(name, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
-            raise InputError("this is a single array; save with numpy.savez and argument names", name)
-        with archive:
+        if not zipfile.is_zipfile(name):
+            raise _no_archive(name)
+        with np.load(name, allow_pickle=False) as archive:
             return {key: archive[key] for key in archive.files}
     except FileNotFoundError:
         raise InputError("no such file (asked for by --npz)", name) from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except ValueError as error:
+        held = "it holds Python objects" if "pickle" in str(error) else one_line(error)
+        raise InputError(f"not an .npz file of plain arrays: {held}", name) from error
+    except (OSError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"not an .npz file of plain arrays: {one_line(error)}", name) from error
+
+
+def _no_archive(name: str) -> InputError:
+    """What a file is that is not the archive that numpy.savez writes."""
+    with open(name, "rb") as file:
+        if file.read(6) == b"\x93NUMPY":
+            return InputError("this is a single array; save with numpy.savez and argument names", name)
+    how = "write one with numpy.savez(FILE, x=...), the names those of the parameters"
+    return InputError(f"not an .npz file of plain arrays; {how}", name)
 
 
 def read_expressions(texts: Sequence[str], seed: int) -> dict[str, Any]:

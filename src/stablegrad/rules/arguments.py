@@ -27,3 +27,13 @@ def _exponential(c: Companions, exponent: Node, like: Node) -> Node:
     if number == 0:
         return c.build.number(ONE, like.dtype)
     return c.build.elementwise("exp", exponent if number is None else c.build.full(number, like))
+
+
+def less_one(c: Companions, node: Node) -> Node | None:
+    """v where `node` is 1 + v or 1 - w, v = -w."""
+    if node.op.name not in ("add", "sub"):
+        return None
+    a, b = node.inputs
+    if literal_number(a) == 1:
+        return b if node.op.name == "add" else c.build.neg(b)
+    return a if literal_number(b) == 1 and node.op.name == "add" else None

@@ -28,8 +28,16 @@ def _exponent(bounds: Interval, node: Node) -> bool:
     return bounds[1] <= EXP_LIMIT.get(str(node.dtype), 80.0)
 
 
+def _exponent_of_either_sign(bounds: Interval, node: Node) -> bool:
+    return _exponent((-bounds[1], -bounds[0]), node) and _exponent(bounds, node)
+
+
 def _positive(bounds: Interval, node: Node) -> bool:
     return bounds[0] > 0
+
+
+def _above_minus_1(bounds: Interval, node: Node) -> bool:
+    return bounds[0] > -1
 
 
 def _nonnegative(bounds: Interval, node: Node) -> bool:
@@ -61,7 +69,7 @@ def safe_beside_zero(safe: Safe, where: Node, node: Node) -> bool:
 
 HAZARDS: dict[str, tuple[tuple[int, Safe, float], ...]] = {
     "log": ((0, _positive, 1.0),),
-    "log1p": ((0, lambda bounds, node: bounds[0] > -1, 0.0),),
+    "log1p": ((0, _above_minus_1, 0.0),),
     "sqrt": ((0, _positive, 1.0),),
     "rsqrt": ((0, _positive, 1.0),),
     "cbrt": ((0, _nonzero, 1.0),),
@@ -71,8 +79,8 @@ HAZARDS: dict[str, tuple[tuple[int, Safe, float], ...]] = {
     "exp": ((0, _exponent, 0.0),),
     "exp2": ((0, _exponent, 0.0),),
     "expm1": ((0, _exponent, 0.0),),
-    "sinh": ((0, _exponent, 0.0),),
-    "cosh": ((0, _exponent, 0.0),),
+    "sinh": ((0, _exponent_of_either_sign, 0.0),),
+    "cosh": ((0, _exponent_of_either_sign, 0.0),),
     "asin": ((0, _INSIDE, 0.0),),
     "acos": ((0, _INSIDE, 0.0),),
     "atanh": ((0, _INSIDE, 0.0),),
@@ -81,14 +89,19 @@ HAZARDS: dict[str, tuple[tuple[int, Safe, float], ...]] = {
     "atan2": ((0, _nonzero, 1.0), (1, _nonzero, 1.0)),
     "lgamma": ((0, _positive, 1.0),),
     "digamma": ((0, _positive, 1.0),),
+    "logit": ((0, _within(0.0, 1.0), 0.5),),
     "log1mexp": ((0, lambda bounds, node: bounds[1] < 0, -1.0),),
+    "log1mexp_of_exp": ((0, _exponent, 0.0),),
+    "log_erfc": ((0, lambda bounds, node: bounds[1] < _INF, 0.0),),
+    "log1prel": ((0, _above_minus_1, 0.0),),
     "log_expm1": ((0, _positive, 1.0),),
     "logdiffexp": ((0, _never, 1.0), (1, _never, 0.0)),
+    "stable_atanh": ((0, _INSIDE, 0.0),),
     "stable_acosh": ((0, _within(1.0, _INF), 2.0),),
     "stable_expm1": ((0, _exponent, 0.0),),
     "stable_div": ((1, _nonzero, 1.0),),
     "stable_xlogy": ((1, _positive, 1.0),),
-    "stable_xlog1py": ((1, lambda bounds, node: bounds[0] > -1, 0.0),),
+    "stable_xlog1py": ((1, _above_minus_1, 0.0),),
     "power_times_log": ((0, _not_zero, 1.0),),
     "log_of_product": ((0, _positive, 1.0), (1, _positive, 1.0)),
     "log_of_quotient": ((0, _positive, 1.0), (1, _positive, 1.0)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stablegrad.graph.node import Node, literal_number
-from stablegrad.rules.arguments import log_argument
+from stablegrad.rules.arguments import less_one, log_argument
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.hazards import is_sum_of_exponentials, safely_positive
 from stablegrad.rules.logarithm import log_of, write_linear
@@ -31,7 +31,7 @@ def log_of_companion(c: Companions, node: Node) -> Rewritten | None:
 def _near_1(c: Companions, node: Node, argument: Node, written: Node) -> Node:
     """log(1 + v), v a quotient with plain values in it, that was written as one of a numerator and a denominator:
     their logarithms cancel where v is small, and log1p(v) is right there."""
-    rest = node.inputs[0] if node.op.name == "log1p" else _less_one(c, argument)
+    rest = node.inputs[0] if node.op.name == "log1p" else less_one(c, argument)
     if rest is None or c.trivial(rest):
         return written
     scaled, whole = c.scaled(rest), c.single(argument)[0]
@@ -41,16 +41,6 @@ def _near_1(c: Companions, node: Node, argument: Node, written: Node) -> Node:
     if not any(_plain(c, f) for t in (term, whole) for f, p in t.factors.items() if p > 0):
         return written
     return c.build.elementwise("log_of_1_and", write_scaled(c, scaled, node), written)
-
-
-def _less_one(c: Companions, argument: Node) -> Node | None:
-    """v where `argument` is 1 + v or 1 - w, v = -w."""
-    if argument.op.name not in ("add", "sub"):
-        return None
-    a, b = argument.inputs
-    if literal_number(a) == 1:
-        return b if argument.op.name == "add" else c.build.neg(b)
-    return a if literal_number(b) == 1 and argument.op.name == "add" else None
 
 
 def _plain(c: Companions, factor: Node) -> bool:

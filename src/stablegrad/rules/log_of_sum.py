@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational, quotient
+from stablegrad.rules.arguments import less_one
 from stablegrad.rules.forms import HALF, ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.joined import as_exponent
@@ -125,6 +126,9 @@ def _log_of_plain(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node:
     """log of a sum without exponentials: log1p where it is 1 plus something."""
     others = [t for t in terms if not t.is_number()]
     if len(others) == len(terms) - 1 and sum(t.coefficient for t in terms if t.is_number()) == 1:
+        as_it_is = less_one(c, node) if len(others) == 1 else None
+        if as_it_is is not None:  # x / y, say, and not x * y**-1
+            return c.build.elementwise("log1p", as_it_is)
         rest = c.raw_sum(tuple(others), node)
         # (1 + x) + y keeps its digits where x is -1, 1 + (x + y) where both are small.
         return c.build.elementwise("log1p", rest) if len(others) == 1 else c.build.elementwise("log_near_1", rest, node)

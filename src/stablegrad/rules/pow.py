@@ -10,7 +10,7 @@ from stablegrad.rules.companions import Companions
 from stablegrad.rules.forms import Linear, Term
 from stablegrad.rules.hazards import safely_positive
 from stablegrad.rules.log_of_sum import write_sum
-from stablegrad.rules.rule import Rewritten, guarded, rule
+from stablegrad.rules.rule import Rewritten, rule
 from stablegrad.rules.value import write_scaled, write_term
 from stablegrad.rules.vanished import keep_divided
 
@@ -23,14 +23,15 @@ def power_that_undoes_root(c: Companions, node: Node) -> Rewritten | None:
     before = [c.single(i)[0] for i in node.inputs if literal_number(i) is None]
     rooted = {n for t in before for n, p in t.factors.items() if p.denominator != 1 and not safely_positive(c, n)}
     scaled = c.scaled(node)
-    after = {n: p for t in scaled.terms for n, p in t.factors.items()}
-    undone = {n for n in rooted if after.get(n, rational(1)).denominator == 1}
-    if not undone:
+    after = {_unguarded(n): p for t in scaled.terms for n, p in t.factors.items()}
+    if all(after.get(n, rational(1)).denominator != 1 for n in rooted):
         return None
     written = keep_divided(c, write_scaled(c, scaled, node), before, scaled.terms)
-    unsure = frozenset(n for n in undone if not c.facts.nonnegative(n))
-    written = guarded(c, written, unsure)
     return None if written is node else Rewritten(written, "a root is undone; its slope at 0 is infinite")
+
+
+def _unguarded(factor: Node) -> Node:
+    return factor.inputs[0] if factor.op.name == "nonnegative" else factor
 
 
 @rule("exp")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node
 from stablegrad.graph.rational import Rational, integer_power, magnitude
 from stablegrad.rules.forms import HALF, ONE, Term, is_mask
-from stablegrad.rules.hazards import safely_positive
+from stablegrad.rules.hazards import is_sum_of_exponentials, safely_positive
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -28,6 +29,7 @@ def power_of_term(c: Companions, term: Term, power: Rational) -> Term | None:
         return None
     if power.denominator == 1:
         factors = {n: p * power for n, p in term.factors.items()} | dict.fromkeys(masked, ONE)
+        factors = _roots_kept(c, term.factors, factors)
         return Term(integer_power(term.coefficient, int(power)), factors, term.exponent.scaled(power))
     term = joined_signs(c, term)
     if term.coefficient < 0:
@@ -42,9 +44,40 @@ def power_of_term(c: Companions, term: Term, power: Rational) -> Term | None:
     return Term(ONE, factors | dict.fromkeys(masked, ONE), exponent)
 
 
-def joined_signs(c: Companions, term: Term) -> Term:
-    """The same term with at most one factor of unknown sign, and the sign of the coefficient in it."""
+def product_of_terms(c: Companions, left: Term, right: Term) -> tuple[Term, frozenset[Node]]:
+    """left * right, and what must not be negative for it to hold: sqrt(u) / sqrt(u) is 1 for no negative u."""
+    out = left.times(right)
+    roots = [n for n, p in left.factors.items() if p.denominator != 1 and n in right.factors]
+    if not roots:
+        return out, frozenset()
+    kept = _roots_kept(c, {n: left.factors[n] for n in roots}, out.factors)
+    gone = frozenset(n for n in roots if n not in out.factors and not c.facts.nonnegative(n))
+    return Term(out.coefficient, kept, out.exponent), gone
+
+
+def _roots_kept(c: Companions, before: dict[Node, Rational], after: dict[Node, Rational]) -> dict[Node, Rational]:
+    """The factors `after` of what was made of roots; whole powers u ** k that were roots `before` as
+    nonnegative(u) ** k, for sqrt(u) ** 2 is u for no negative u."""
+    whole = [n for n, p in before.items() if p.denominator != 1 and n in after and after[n].denominator == 1]
+    if not whole:
+        return after
+    out = dict(after)
+    for node in whole:
+        if not c.facts.nonnegative(node):
+            guarded = c.build.elementwise("nonnegative", node)
+            out[guarded] = out.get(guarded, 0) + out.pop(node)
+    return out
+
+
+def joined_signs(c: Companions, term: Term, plain: Callable[[Node], bool] | None = None) -> Term:
+    """The same term with at most one factor of unknown sign, and the sign of the coefficient in it. Under a logarithm,
+    of factors that are `plain`, those that may be 0 are joined to it: a negative number times 0 has a logarithm, part
+    by part it has not."""
     unknown = {n: p for n, p in term.factors.items() if not _sign_known(c, n, p)}
+    if unknown and plain is not None:
+        zeros = {n: p for n, p in term.factors.items() if n not in unknown and _can_vanish(c, n, p) and plain(n)}
+        if zeros and all(map(plain, unknown)):
+            unknown |= zeros
     if not unknown or (len(unknown) == 1 and term.coefficient > 0):
         return term
     folded = _into_weights(c, term, unknown)
@@ -83,6 +116,11 @@ def _into_weights(c: Companions, term: Term, unknown: dict[Node, Rational]) -> T
 
 def _sign_known(c: Companions, node: Node, power: Rational) -> bool:
     return c.facts.nonnegative(node) or _is_even(power) or power.denominator != 1
+
+
+def _can_vanish(c: Companions, node: Node, power: Rational) -> bool:
+    whole = power > 0 and power.denominator == 1
+    return whole and not c.facts.positive(node) and not is_mask(node) and not is_sum_of_exponentials(c, node)
 
 
 def _is_even(power: Rational) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from stablegrad.graph.arrange import constant_along
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
 from stablegrad.graph.rational import Rational
 from stablegrad.rules.forms import ONE, Linear, Term, collect, is_mask
 from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.joined import as_exponent, joined, sum_of_pieces
-from stablegrad.rules.layout import move_term
+from stablegrad.rules.layout import move_term, under_moves
 from stablegrad.rules.logits import joined_sigmoids, selected_sigmoid
 from stablegrad.rules.masks import cast_mask, mask
 from stablegrad.rules.means import is_mean, opened
@@ -64,6 +66,10 @@ def _joined_values(c: Companions, node: Node) -> Scaled | None:
 def cast_answer(c: Companions, node: Node) -> Scaled | None:
     from stablegrad.rules.linear_answers import widens
 
+    summed = sum_of_halves(c, node)
+    if summed is not None:
+        known = not c.trivial(summed) or under_moves(c, summed) is not None
+        return c.scaled(summed) if known else None
     if not widens(node) or c.trivial(node.inputs[0]):
         return None
     inner = c.scaled(node.inputs[0])
@@ -78,6 +84,26 @@ def cast_answer(c: Companions, node: Node) -> Scaled | None:
         exponent = Linear({cast(p): k for p, k in t.exponent.parts.items()}, t.exponent.constant, t.exponent.logs)
         terms.append(Term(t.coefficient, {cast(p): k for p, k in t.factors.items()}, exponent))
     return as_scaled(terms, frozenset(map(cast, inner.guards)))
+
+
+def sum_of_halves(c: Companions, node: Node) -> Node | None:
+    """The sum along axes that `node` stands for, where halves are summed in a wider type and the sum is cast back, as
+    jnp.sum does; of one entry, that entry. None for anything else."""
+    if node.inputs[0].dtype != np.float32 or not is_float(node.dtype) or node.dtype.itemsize != 2:
+        return None  # a sum in double precision of single numbers is the user's own
+    moves, at = [], node.inputs[0]
+    while at.op.name in ("arrange", "reshape"):
+        moves.append(at)
+        at = at.inputs[0]
+    widened = at.inputs[0] if at.op.name == "reduce_sum" else at
+    if widened.op.name != "cast" or widened.inputs[0].dtype != node.dtype:
+        return None
+    out = widened.inputs[0]
+    if at is not widened:
+        out = c.build.along("reduce_sum", out, at.params[0])
+    for move in reversed(moves):
+        out = c.build.move_like(move, {0: out})
+    return out
 
 
 def select_answer(c: Companions, node: Node) -> Scaled | None:

@@ -14,7 +14,7 @@ from stablegrad.rules import scaled_along_axes as along_axes
 from stablegrad.rules import scaled_exponentials as exponentials
 from stablegrad.rules.differences import simplified_sum
 from stablegrad.rules.forms import HALF, ONE, Linear, Term, collect
-from stablegrad.rules.powers import power_of_term
+from stablegrad.rules.powers import power_of_term, product_of_terms
 from stablegrad.rules.scaled_exponentials import as_scaled
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ def _mul(c: Companions, node: Node) -> Scaled:
             inner = c.scaled(node.inputs[other])
             return as_scaled([t.scaled(value) for t in inner.terms] if value else [], inner.guards)
     (left, g), (right, h) = c.single(node.inputs[0]), c.single(node.inputs[1])
-    return as_scaled([left.times(right)], g, h)
+    product, roots = product_of_terms(c, left, right)
+    return as_scaled([product], g, h, roots)
 
 
 def _div(c: Companions, node: Node) -> Scaled | None:
@@ -97,7 +98,10 @@ def _div(c: Companions, node: Node) -> Scaled | None:
     if not below.coefficient:
         return None
     inverse = power_of_term(c, below, -ONE)
-    return None if inverse is None else as_scaled([above.times(inverse)], g, h)
+    if inverse is None:
+        return None
+    quotient_of_both, roots = product_of_terms(c, above, inverse)
+    return as_scaled([quotient_of_both], g, h, roots)
 
 
 def _power(number: Rational | None) -> Callable[[Companions, Node], Scaled | None]:

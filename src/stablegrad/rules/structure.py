@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from stablegrad.facts.reach import LOGARITHM
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
@@ -63,8 +66,6 @@ def _log(c: Companions, node: Node) -> Node | None:
 
 
 def _log_number(x: float) -> float:
-    import math
-
     return math.log(x) if x > 0 else (-math.inf if x == 0 else math.nan)
 
 
@@ -76,7 +77,25 @@ def _monotone(c: Companions, node: Node) -> Node | None:
     logs = [_log(c, i) for i in operands]
     if any(log is None for log in logs):
         return None
+    if node.op.name in ("max", "min") and len(logs) == 2:
+        logs = [*_apart_where_not_taken(c, node, [log for log in logs if log is not None])]
     return c.graph.node(node.op.name, logs, node.params, node.shape, node.dtype)  # type: ignore[arg-type]
+
+
+def _apart_where_not_taken(c: Companions, node: Node, logs: list[Node]) -> list[Node]:
+    """The logarithms of two values, each -inf (inf for a minimum) where the other one is taken and its own value may
+    be 0: a slope of 1 / 0 must not meet the 0 that the maximum has for it."""
+    end = c.build.number(-math.inf if node.op.name == "max" else math.inf, node.dtype)
+    out = []
+    for k, value in enumerate(node.inputs):
+        own, other = logs[k], logs[1 - k]
+        if c.facts.positive(value) or own.op.name == "literal":
+            out.append(own)
+            continue
+        order = (own, other) if node.op.name == "max" else (other, own)
+        passed = c.graph.node("lt", order, (), node.shape, np.dtype(bool))
+        out.append(c.graph.node("select", (passed, own, end), (), node.shape, node.dtype))
+    return out
 
 
 def _clamp(c: Companions, node: Node) -> Node | None:

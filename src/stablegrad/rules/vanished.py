@@ -54,6 +54,7 @@ def parts_of(terms: Iterable[Term]) -> dict[Node, Rational]:
 def _vanished(c: Companions, before: Iterable[Term], after: Iterable[Term]) -> list[Node]:
     after = list(after)
     left = {n for t in after for n in (*t.factors, *t.exponent.parts)}
+    left |= {n.inputs[0] for n in left if n.op.name == "nonnegative"}
     gone = [p for p in parts_of(before) if p not in left and c.terms_of(p) is None and not is_mask(p)]
     if not gone:
         return gone

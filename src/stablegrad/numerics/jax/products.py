@@ -189,7 +189,7 @@ def log_of_product(x: jax.Array, y: jax.Array) -> jax.Array:
     step, product = _step(x), x * y
     # A product that underflows has a factor that large only where the other one is 0.
     up = (lax.abs(product) < 2 * jnp.finfo(x.dtype).tiny) & (lax.max(lax.abs(x), lax.abs(y)) < 2.0**step)
-    down = lax.abs(product) == jnp.inf
+    down = (lax.abs(product) == jnp.inf) & (lax.max(lax.abs(x), lax.abs(y)) < jnp.inf)
     scale = select(up, 2.0**step, select(down, 2.0**-step, lax.full_like(x, 1)))
     return lax.log((x * scale) * (y * scale)) - _logarithms_of_square(up, down, x, step)
 
@@ -197,8 +197,10 @@ def log_of_product(x: jax.Array, y: jax.Array) -> jax.Array:
 @derivative_of(log_of_product)
 def _log_of_product_rule(primals, tangents):
     x, y = primals
+    product = x * y
+    both = select(product == product, x, jnp.nan)  # 0 * inf shows in the slope too
     return log_of_product(x, y), combined(
-        x, (tangents[0], lambda dx: divide(dx, x)), (tangents[1], lambda dy: divide(dy, y))
+        x, (tangents[0], lambda dx: divide(dx, both)), (tangents[1], lambda dy: divide(dy, y))
     )
 
 
@@ -213,7 +215,9 @@ def log_of_quotient(x: jax.Array, y: jax.Array) -> jax.Array:
     -138.1551 138.1551 0.0
     """
     step, quotient = _step(x), x / y
-    up, down = lax.abs(quotient) < 2 * jnp.finfo(x.dtype).tiny, lax.abs(quotient) == jnp.inf
+    usual = (x != 0) & (y != 0) & (lax.max(lax.abs(x), lax.abs(y)) < jnp.inf)
+    up = (lax.abs(quotient) < 2 * jnp.finfo(x.dtype).tiny) & usual
+    down = (lax.abs(quotient) == jnp.inf) & usual
     one = lax.full_like(x, 1)
     above = select(up, 2.0**step, select(down, 2.0**-step, one))
     below = select(up, 2.0**-step, select(down, 2.0**step, one))  # XLA would take a quotient by it apart
@@ -223,7 +227,8 @@ def log_of_quotient(x: jax.Array, y: jax.Array) -> jax.Array:
 @derivative_of(log_of_quotient)
 def _log_of_quotient_rule(primals, tangents):
     x, y = primals
-    both = select((x == 0) & (y == 0), jnp.nan, x)  # 0 / 0 shows in the slope too
+    quotient = x / y
+    both = select(quotient == quotient, x, jnp.nan)  # 0 / 0 shows in the slope too
     return log_of_quotient(x, y), combined(
         x, (tangents[0], lambda dx: divide(dx, both)), (tangents[1], lambda dy: -divide(dy, y))
     )
