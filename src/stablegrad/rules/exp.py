@@ -66,7 +66,7 @@ def root_of_scaled(c: Companions, node: Node) -> Rewritten | None:
         return None  # out of range only where the result is
     if not (c.facts.may_overflow(base) or _may_vanish(c, base)) or c.trivial(base):
         return None
-    if not has_exponential(c, base) or c.trivial(node):
+    if not has_exponential(c, base) or c.trivial(node) or not has_exponential(c, node):
         return None
     written = write_scaled(c, c.scaled(node), node)
     return None if written is node else Rewritten(written, "the base can leave the range where the result does not")
