@@ -26,7 +26,7 @@ def difference_that_cancels(c: Companions, node: Node) -> Rewritten | None:
     scaled = c.scaled(node)
     naive = _naive_terms(c, node)
     terms = list(scaled.terms)
-    if len(terms) >= len(naive):
+    if len(terms) >= len(naive) or _nothing_met(c, node, terms):
         if len(terms) != 2 or write_difference(c, terms, node) is None:
             return None
         # exp(x) - exp(x) * k has no number in it; 2 - exp(x) cancels only where exp(x) comes near
@@ -68,6 +68,18 @@ def _opposes(node: Node) -> bool:
 def _naive_terms(c: Companions, node: Node) -> list[Term]:
     left, right = (c.scaled(i).terms for i in node.inputs)
     return collect([*left, *right]) if node.op.name == "add" else [*left, *right]
+
+
+def _nothing_met(c: Companions, node: Node, terms: list[Term]) -> bool:
+    """The terms are those of the operands, of which some stand for a whole operand: 1 + sinh(x) is right as it is."""
+    left, right = ((c.scaled(i).terms, (c.single(i)[0],)) for i in node.inputs)
+    sign = 1 if node.op.name == "add" else -1
+    own = _identity(terms)
+    return any(own == _identity([*a, *(t.scaled(sign) for t in b)]) for a in left for b in right)
+
+
+def _identity(terms: list[Term]) -> frozenset:
+    return frozenset((t.key, t.coefficient) for t in terms)
 
 
 @rule("sub", "add")

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -144,8 +145,14 @@ def difference_of_pair(z: Any) -> Any:
 
 
 def _downward(z: Any) -> Any:
-    """-|z|, by branches: at 0 the slopes of these functions add up to the right one."""
-    return lax.select(lax.gt(z, _number(z, 0)), lax.neg(z), z)
+    """-|z|, by branches: at 0 the slopes of these functions add up to the right one.
+
+    Constant where e^-z underflows: a cotangent there, exp(shift) or more, may be infinite, and meets no slope of 0.
+    """
+    range_ = jnp.finfo(z.dtype)
+    far = -math.log(range_.smallest_subnormal if z.dtype == np.float16 else range_.tiny)
+    down = lax.select(lax.gt(z, _number(z, 0)), lax.neg(z), z)
+    return lax.select(lax.gt(z, _number(z, far)), _number(z, -2 * far), down)
 
 
 CENTRE = 16.0
