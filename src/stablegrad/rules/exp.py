@@ -88,5 +88,8 @@ def inverse_tangent_of_ratio(c: Companions, node: Node) -> Rewritten | None:
     one = c.build.number(1, u.dtype)
     above, g = log_of(c, c.build.elementwise("add", u, one))
     below, h = log_of(c, c.build.elementwise("sub", one, u))
-    written = write_linear(c, above.plus(below, -ONE).scaled(HALF), node)
+    half = above.plus(below, -ONE).scaled(HALF)
+    written = write_linear(c, half, node)
+    if any(part.op.name == "log" for part in half.parts):  # two logarithms, which cancel where u is small
+        written = c.build.elementwise("atanh_or", u, written)
     return Rewritten(guarded(c, written, g | h), "the argument rounds to 1; its companion does not")

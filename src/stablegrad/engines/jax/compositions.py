@@ -105,6 +105,12 @@ def log_of_1_and(rest: Any, logarithm: Any) -> Any:
     return lax.select(near, numerics.log1p(lax.select(near, rest, _number(rest, 0))), logarithm)
 
 
+def atanh_or(u: Any, written: Any) -> Any:
+    """`written`, which is atanh(u): by u where it is small, and where it is NaN."""
+    far = lax.ge(lax.abs(u), _number(u, 0.5))
+    return lax.select(far, written, numerics.atanh(lax.select(far, _number(u, 0), u)))
+
+
 def log_sum_terms(*pairs: Any, one: int = -1) -> Any:
     """log of the sum of m * exp(e) over pairs m1, e1, m2, e2 ..., with a 1 in front of pairs[one] if one >= 0: NaN if
     the sum is negative."""
