@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node
-from stablegrad.graph.rational import Rational
-from stablegrad.rules.forms import ONE, Linear, Term, collect, times_all
+from stablegrad.graph.rational import Rational, quotient
+from stablegrad.rules.forms import HALF, ONE, Linear, Term, collect, times_all
 from stablegrad.rules.joined import as_exponent
 from stablegrad.rules.layout import absorbed, inside_one_move, move_term, under_moves
 
@@ -21,6 +21,9 @@ def simplified_sum(c: Companions, terms: list[Term], like: Node) -> list[Term]:
     terms = collect(terms)
     if not 2 <= len(terms) <= 4 or not _mixed_signs(c, terms):
         return terms
+    square = _perfect_square(c, terms, like) if len(terms) == 3 else None
+    if square is not None:
+        return [square]
     opened = _opened(c, terms)
     if opened is not None:
         return opened
@@ -35,6 +38,22 @@ def simplified_sum(c: Companions, terms: list[Term], like: Node) -> list[Term]:
         if found is not None:
             return found
     return _over_all(c, terms, denominators, like) or terms
+
+
+def _perfect_square(c: Companions, terms: list[Term], like: Node) -> Term | None:
+    """a e^p - 2 a r e^((p + q) / 2) + a r^2 e^q = a e^q (e^((p - q) / 2) - r)^2: cosh(x) - 1 keeps its digits."""
+    if any(t.factors for t in terms):
+        return None
+    middle = [t for t in terms if t.coefficient < 0]
+    ends = [t for t in terms if t.coefficient > 0]
+    if len(ends) != 2 or ends[0].exponent.plus(ends[1].exponent) != middle[0].exponent.scaled(2):
+        return None
+    if middle[0].coefficient ** 2 != 4 * ends[0].coefficient * ends[1].coefficient:
+        return None
+    first, last = ends
+    half = first.exponent.plus(last.exponent, -ONE).scaled(HALF)
+    root = c.from_terms([Term(exponent=half), Term(quotient(middle[0].coefficient, 2 * first.coefficient))], like)
+    return root.times(root).times(Term(first.coefficient, {}, last.exponent))
 
 
 def _over_all(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from stablegrad.facts.reach import EXPONENTIAL, LOGARITHM
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions
-from stablegrad.rules.hazards import has_exponential, made_of_nonnegative, safely_positive
-from stablegrad.rules.logarithm import log_of, write_linear
+from stablegrad.rules.forms import Term, is_mask
+from stablegrad.rules.hazards import has_exponential, is_sum_of_exponentials, made_of_nonnegative, safely_positive
+from stablegrad.rules.logarithm import log_of, log_of_term, write_linear
+from stablegrad.rules.powers import differences_apart, joined_signs
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.scaled_exponentials import exponential_of
 from stablegrad.rules.value import write_scaled
@@ -46,14 +48,33 @@ def power_of_scaled(c: Companions, node: Node) -> Rewritten | None:
         return None
     if not c.facts.nonnegative(base) and not made_of_nonnegative(c, base):
         return None
-    linear, guards = log_of(c, base)
-    logarithm = write_linear(c, linear, node)
     number = literal_number(power)
-    exponent = c.build.scale(logarithm, number) if number is not None else c.build.elementwise("mul", power, logarithm)
     if number == 0:
         return None
-    written = c.build.elementwise("exp", exponent)
+    term, guards = c.single(base)
+    term, plain = _plain_apart(c, term)
+    logarithm = write_linear(c, log_of_term(c, term, base), node)
+    exponent = c.build.scale(logarithm, number) if number is not None else c.build.elementwise("mul", power, logarithm)
+    if plain is None:
+        written = c.build.elementwise("exp", exponent)
+    else:
+        times = c.build.full(number, node) if number is not None else power
+        written = c.build.elementwise("power_exp", plain, times, exponent)
     return Rewritten(guarded(c, written, guards), "the base can underflow or round to 0; its logarithm is scaled")
+
+
+def _plain_apart(c: Companions, term: Term) -> tuple[Term, Node | None]:
+    """The term without the plain factors that may be 0, and their product: the slope of its logarithm is infinite."""
+    signed = joined_signs(c, differences_apart(c, term))
+    plain = {
+        n: p
+        for n, p in signed.factors.items()
+        if p > 0 and not (is_mask(n) or c.facts.positive(n) or is_sum_of_exponentials(c, n))
+    }
+    if not plain or signed.coefficient < 0:
+        return term, None
+    rest = {n: p for n, p in signed.factors.items() if n not in plain}
+    return Term(signed.coefficient, rest, signed.exponent), c.raw_term(Term(factors=plain), next(iter(plain)))
 
 
 @rule("sqrt", "rsqrt", "integer_pow", "square")

@@ -127,6 +127,7 @@ def _written_term(c: Companions, term: Term, like: Node) -> Node:
         known_quotients.relative_expm1,
         known_quotients.tanh,
         known_quotients.power_of_cosh,
+        known_quotients.square_of_sinh,
         known_quotients.mean_under_softmax,
         known_quotients.softmax,
     ):
