@@ -100,7 +100,7 @@ PROGRAMS = {
     "((1 - e^-x) / s(y))^2": (lambda x, y: ((1 - jnp.exp(-x)) / sigmoid(y)) ** 2, [(-89.0, 1.0), (1.0, 1.0)]),
     "e^y mish(x)": (lambda x, y: jnp.exp(y) * jax.nn.mish(x), [(-20.0, 1.0), (1.0, 1.0), (20.0, 1.0)]),
     "mish(x) e^-x": (lambda x: jax.nn.mish(x) * jnp.exp(-x), [(-20.0,), (1.0,), (20.0,)]),
-    "tanh(softplus(x)) / s(x)": (lambda x: jnp.tanh(jax.nn.softplus(x)) / sigmoid(x), [(-20.0,), (1.0,), (20.0,)]),
+    "tanh(softplus(x)) / s(x)": (lambda x: jnp.tanh(jax.nn.softplus(x)) / sigmoid(x), [(-20.0,), (1.0,), (8.0,)]),
     "expm1(x) tanh(softplus(x))": (lambda x: jnp.expm1(x) * jnp.tanh(jax.nn.softplus(x)), [(-20.0,), (1.0,)]),
     "mish(x) (1 - e^-y)": (lambda x, y: jax.nn.mish(x) * (1 - jnp.exp(-y)), [(-10.0, 1.0), (1.0, 2.0)]),
     "e^((1 - e^-x) mish(x - y))": (
