@@ -125,6 +125,20 @@ PROGRAMS = {
     "(x^2 (1 - s(y)))^y": (lambda x, y: (x**2 * (1 - sigmoid(y))) ** y, [(0.0, 2.0), (3.0, 2.0)]),
     "(relu(x) / (1 + e^y))^2.5": (
         lambda x, y: (jax.nn.relu(x) / (1 + jnp.exp(y))) ** 2.5, [(1e20, 60.0), (0.0, 1.0), (2.0, -3.0)]),
+    "expm1(y) - (z - 1)": (
+        lambda y, z: jnp.expm1(y) - (z - 1), [(1e-30, 1.0), (-1e-3, 1.0), (-40.0, 1e-10), (2.0, 3.0)]),
+    "(e^y - 1) + (1 - z)": (lambda y, z: (jnp.exp(y) - 1) + (1 - z), [(1e-3, 1.0), (2.0, 3.0)]),
+    "(e^y / x)^-2": (lambda x, y: (jnp.exp(y) / x) ** -2, [(1e-30, -50.0), (1e30, 50.0), (2.0, 1.0)]),
+    "(x (1 + e^y))^-3": (lambda x, y: (x * (1 + jnp.exp(y))) ** -3, [(1e20, -30.0), (1e-15, 30.0), (2.0, 1.0)]),
+    "cbrt(sqrt(x) / (cosh(y) + 1))": (
+        lambda x, y: jnp.cbrt(jnp.sqrt(x) / (jnp.cosh(y) + 1)), [(10.0, 80.0), (1.0, 1e-4), (1.0, -2.0)]),
+    "1 / (cosh(y) + 1)": (lambda y: 1 / (jnp.cosh(y) + 1), [(80.0,), (1e-4,), (-2.0,)]),
+    "1 / (silu(sqrt(y)) e^-x)": (
+        lambda x, y: 1 / (jax.nn.silu(jnp.sqrt(y)) * jnp.exp(-x)), [(-20.0, 1e-30), (1.0, 2.0)]),
+    "y e^-log10(x) x": (lambda x, y: y * jnp.exp(-jnp.log10(x)) * x, [(1e-29, 1.0), (3.0, 2.0)]),
+    "y e^(-log(x) / 4) x": (lambda x, y: y * jnp.exp(-jnp.log(x) / 4) * x, [(1e-30, 1.0), (3.0, 2.0)]),
+    "rsqrt(x e^y) z": (
+        lambda x, y, z: z * jax.lax.rsqrt(x * jnp.exp(y)), [(1e-30, -20.0, 1e-20), (3.0, 2.0, 1.0)]),
 }  # fmt: skip
 KNOWN = {
     ("(1 - s(x)) / ((1 - s(x)) + expm1(-y))", (5.0, 1e-6)): "a / (a + b): the slopes of both a cancel where b is small",

@@ -19,11 +19,11 @@ EXPANDED = 12  # most terms of an expanded numerator
 def simplified_sum(c: Companions, terms: list[Term], like: Node) -> list[Term]:
     """The same sum, brought over a common denominator where that makes it one simpler term."""
     terms = collect(terms)
-    if not 2 <= len(terms) <= 4 or not _mixed_signs(c, terms):
-        return terms
     square = _perfect_square(c, terms, like) if len(terms) == 3 else None
     if square is not None:
         return [square]
+    if not 2 <= len(terms) <= 4 or not _mixed_signs(c, terms):
+        return terms
     opened = _opened(c, terms)
     if opened is not None:
         return opened
@@ -41,19 +41,19 @@ def simplified_sum(c: Companions, terms: list[Term], like: Node) -> list[Term]:
 
 
 def _perfect_square(c: Companions, terms: list[Term], like: Node) -> Term | None:
-    """a e^p - 2 a r e^((p + q) / 2) + a r^2 e^q = a e^q (e^((p - q) / 2) - r)^2: cosh(x) - 1 keeps its digits."""
+    """a e^p + 2 a r e^((p + q) / 2) + a r^2 e^q = a e^q (e^((p - q) / 2) + r)^2: cosh(x) - 1 keeps its digits."""
     if any(t.factors for t in terms):
         return None
-    middle = [t for t in terms if t.coefficient < 0]
-    ends = [t for t in terms if t.coefficient > 0]
-    if len(ends) != 2 or ends[0].exponent.plus(ends[1].exponent) != middle[0].exponent.scaled(2):
-        return None
-    if middle[0].coefficient ** 2 != 4 * ends[0].coefficient * ends[1].coefficient:
-        return None
-    first, last = ends
-    half = first.exponent.plus(last.exponent, -ONE).scaled(HALF)
-    root = c.from_terms([Term(exponent=half), Term(quotient(middle[0].coefficient, 2 * first.coefficient))], like)
-    return root.times(root).times(Term(first.coefficient, {}, last.exponent))
+    for middle in terms:
+        first, last = (t for t in terms if t is not middle)
+        if middle.coefficient**2 != 4 * first.coefficient * last.coefficient:
+            continue
+        if first.exponent.plus(last.exponent) == middle.exponent.scaled(2):
+            half = first.exponent.plus(last.exponent, -ONE).scaled(HALF)
+            other = Term(quotient(middle.coefficient, 2 * first.coefficient))
+            root = c.from_terms([Term(exponent=half), other], like)
+            return root.times(root).times(Term(first.coefficient, {}, last.exponent))
+    return None
 
 
 def _over_all(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from stablegrad.facts.reach import EXPONENTIAL, LOGARITHM
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions
-from stablegrad.rules.forms import Term, is_mask
+from stablegrad.rules.forms import HALF, ONE, Term, is_mask
 from stablegrad.rules.hazards import has_exponential, is_sum_of_exponentials, made_of_nonnegative, safely_positive
 from stablegrad.rules.logarithm import log_of, log_of_term, write_linear
-from stablegrad.rules.powers import differences_apart, joined_signs
+from stablegrad.rules.powers import differences_apart, joined_signs, power_of_term
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.scaled_exponentials import exponential_of
-from stablegrad.rules.value import write_scaled
+from stablegrad.rules.value import write_scaled, write_term
 
 
 @rule("exp", "exp2")
@@ -89,8 +89,23 @@ def root_of_scaled(c: Companions, node: Node) -> Rewritten | None:
         return None
     if not has_exponential(c, base) or c.trivial(node) or not has_exponential(c, node):
         return None
-    written = write_scaled(c, c.scaled(node), node)
+    inverse = _inverse_of_plain(c, node)
+    if inverse is not None:
+        written = c.build.elementwise("integer_pow", inverse, params=(-node.params[0],))
+    else:
+        written = write_scaled(c, c.scaled(node), node)
     return None if written is node else Rewritten(written, "the base can leave the range where the result does not")
+
+
+def _inverse_of_plain(c: Companions, node: Node) -> Node | None:
+    """1 / base of a power below -1 of a base with plain factors: x**2 leaves the range before (x exp(-y))**2 does."""
+    if node.op.name != "integer_pow" or node.params[0] == -1:
+        return None
+    term, guards = c.single(node.inputs[0])
+    inverse = power_of_term(c, term, -ONE)
+    if guards or inverse is None or all(is_mask(n) or is_sum_of_exponentials(c, n) for n in term.factors):
+        return None
+    return write_term(c, inverse, node)
 
 
 def _may_vanish(c: Companions, node: Node) -> bool:
@@ -100,8 +115,6 @@ def _may_vanish(c: Companions, node: Node) -> bool:
 @rule("atanh")
 def inverse_tangent_of_ratio(c: Companions, node: Node) -> Rewritten | None:
     """atanh(u) = (log(1 + u) - log(1 - u)) / 2, where both have companions: atanh(tanh(x)) is x."""
-
-    from stablegrad.rules.forms import HALF, ONE
 
     (u,) = node.inputs
     if c.trivial(u) or not has_exponential(c, u):

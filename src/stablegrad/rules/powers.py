@@ -107,6 +107,8 @@ def raised(c: Companions, node: Node, power: Rational) -> Node:
         return divided(c, c.build.number(ONE, node.dtype), node)
     if power == HALF:
         return c.build.elementwise("sqrt", node)
+    if -1 < power < 0:  # the slope of x**-0.5 leaves the range before what stands beside it brings it back
+        return divided(c, c.build.number(ONE, node.dtype), raised(c, node, -power))
     return c.raw_power(node, power)
 
 

@@ -30,6 +30,8 @@ def difference_that_cancels(c: Companions, node: Node) -> Rewritten | None:
         if len(terms) != 2 or write_difference(c, terms, node) is None:
             return None
         # exp(x) - exp(x) * k has no number in it; 2 - exp(x) cancels only where exp(x) comes near
+    elif _still_cancels(c, node, naive, terms):
+        return None
     if not any(t.exponent or t.factors for t in naive) or any(_may_cancel(c, t) for t in terms):
         return None
     written = keep_subtracted(c, write_scaled(c, scaled, node), naive, scaled.terms)
@@ -47,6 +49,19 @@ def difference_of_two_sigmoids(c: Companions, node: Node) -> Rewritten | None:
     if written is None:
         return None
     return Rewritten(written, "a difference of two sigmoids loses the digits that matter; it is written as a product")
+
+
+def _still_cancels(c: Companions, node: Node, naive: list[Term], terms: list[Term]) -> bool:
+    """Only numbers met, a difference is left, and an operand is one that is exact as it stands: expm1(y) - (z - 1)."""
+    if len({t.coefficient > 0 for t in terms}) < 2 or write_difference(c, terms, node) is not None:
+        return False
+    if {t.key for t in naive if not t.is_number()} != {t.key for t in terms if not t.is_number()}:
+        return False
+    return any(_is_exact_difference(c.scaled(i).terms) for i in node.inputs)
+
+
+def _is_exact_difference(terms: tuple[Term, ...]) -> bool:
+    return len(terms) == 2 and len({t.coefficient > 0 for t in terms}) == 2 and not any(t.factors for t in terms)
 
 
 def _may_cancel(c: Companions, term: Term) -> bool:
