@@ -53,7 +53,9 @@ def difference_of_two_sigmoids(c: Companions, node: Node) -> Rewritten | None:
 
 def _still_cancels(c: Companions, node: Node, naive: list[Term], terms: list[Term]) -> bool:
     """Only numbers met, a difference is left, and an operand is one that is exact as it stands: expm1(y) - (z - 1)."""
-    if len({t.coefficient > 0 for t in terms}) < 2 or write_difference(c, terms, node) is not None:
+    if len({t.coefficient > 0 for t in terms}) < 2:
+        return False
+    if len(terms) == 2 and write_difference(c, terms, node) is not None:
         return False
     if {t.key for t in naive if not t.is_number()} != {t.key for t in terms if not t.is_number()}:
         return False
