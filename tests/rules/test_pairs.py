@@ -132,6 +132,11 @@ PROGRAMS = {
     "(x (1 + e^y))^-3": (lambda x, y: (x * (1 + jnp.exp(y))) ** -3, [(1e20, -30.0), (1e-15, 30.0), (2.0, 1.0)]),
     "cbrt(sqrt(x) / (cosh(y) + 1))": (
         lambda x, y: jnp.cbrt(jnp.sqrt(x) / (jnp.cosh(y) + 1)), [(10.0, 80.0), (1.0, 1e-4), (1.0, -2.0)]),
+    "rsqrt(sinh(x) (cosh(y) + 1))": (
+        lambda x, y: jax.lax.rsqrt(jnp.sinh(x) * (jnp.cosh(y) + 1)), [(1e-3, -1e-3), (1.0, 2.0)]),
+    "(cosh(y) + 1) / e^x": (lambda x, y: (jnp.cosh(y) + 1) / jnp.exp(x), [(1.0, 1e-3), (80.0, 85.0)]),
+    "s(e^x / tanh(y))": (lambda x, y: sigmoid(jnp.exp(x) / jnp.tanh(y)), [(88.0, -0.3), (-1.0, 0.5)]),
+    "s((1 + e^x) (cosh(y) - 1))": (lambda x, y: sigmoid((1 + jnp.exp(x)) * (jnp.cosh(y) - 1)), [(50.0, 50.0)]),
     "1 / (cosh(y) + 1)": (lambda y: 1 / (jnp.cosh(y) + 1), [(80.0,), (1e-4,), (-2.0,)]),
     "1 / (silu(sqrt(y)) e^-x)": (
         lambda x, y: 1 / (jax.nn.silu(jnp.sqrt(y)) * jnp.exp(-x)), [(-20.0, 1e-30), (1.0, 2.0)]),

@@ -51,6 +51,10 @@ def _perfect_square(c: Companions, terms: list[Term], like: Node) -> Term | None
         if first.exponent.plus(last.exponent) == middle.exponent.scaled(2):
             half = first.exponent.plus(last.exponent, -ONE).scaled(HALF)
             other = Term(quotient(middle.coefficient, 2 * first.coefficient))
+            if other.coefficient == 1 and not middle.exponent.parts:  # e^h + e^-h, whose slope vanishes at 0
+                h = half.scaled(HALF)
+                root = c.from_terms([Term(exponent=h), Term(exponent=h.scaled(-ONE))], like)
+                return root.times(root).times(Term(first.coefficient, {}, middle.exponent))
             root = c.from_terms([Term(exponent=half), other], like)
             return root.times(root).times(Term(first.coefficient, {}, last.exponent))
     return None
