@@ -8,7 +8,7 @@ from stablegrad.rules.companions import Companions
 from stablegrad.rules.forms import HALF, ONE, Term, is_mask
 from stablegrad.rules.hazards import has_exponential, is_sum_of_exponentials, made_of_nonnegative, safely_positive
 from stablegrad.rules.logarithm import log_of, log_of_term, write_linear
-from stablegrad.rules.powers import differences_apart, joined_signs, power_of_term
+from stablegrad.rules.powers import joined_signs, mantissas_apart, power_of_term
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.scaled_exponentials import exponential_of
 from stablegrad.rules.value import write_scaled, write_term
@@ -44,7 +44,7 @@ def power_of_scaled(c: Companions, node: Node) -> Rewritten | None:
     if not c.facts.reach(node.inputs[0]) & EXPONENTIAL:
         return None
     base, power = node.inputs
-    if c.trivial(base) or not has_exponential(c, base) or safely_positive(c, base):
+    if c.trivial(base) or not has_exponential(c, base) or safely_positive(c, base) or power.dtype != node.dtype:
         return None
     if not c.facts.nonnegative(base) and not made_of_nonnegative(c, base):
         return None
@@ -65,7 +65,7 @@ def power_of_scaled(c: Companions, node: Node) -> Rewritten | None:
 
 def _plain_apart(c: Companions, term: Term) -> tuple[Term, Node | None]:
     """The term without the plain factors that may be 0, and their product: the slope of its logarithm is infinite."""
-    signed = joined_signs(c, differences_apart(c, term))
+    signed = joined_signs(c, mantissas_apart(c, term))
     plain = {
         n: p
         for n, p in signed.factors.items()
@@ -103,7 +103,9 @@ def _inverse_of_plain(c: Companions, node: Node) -> Node | None:
         return None
     term, guards = c.single(node.inputs[0])
     inverse = power_of_term(c, term, -ONE)
-    if guards or inverse is None or all(is_mask(n) or is_sum_of_exponentials(c, n) for n in term.factors):
+    if guards or inverse is None or any(p.denominator != 1 for p in term.factors.values()):
+        return None
+    if all(is_mask(n) or is_sum_of_exponentials(c, n) for n in term.factors):
         return None
     return write_term(c, inverse, node)
 

@@ -29,7 +29,7 @@ def power_of_term(c: Companions, term: Term, power: Rational) -> Term | None:
     if power.denominator == 1:
         factors = {n: p * power for n, p in term.factors.items()} | dict.fromkeys(masked, ONE)
         return Term(integer_power(term.coefficient, int(power)), factors, term.exponent.scaled(power))
-    term = joined_signs(c, differences_apart(c, term))
+    term = joined_signs(c, mantissas_apart(c, term))
     if term.coefficient < 0:
         return None
     factors = {}
@@ -42,7 +42,7 @@ def power_of_term(c: Companions, term: Term, power: Rational) -> Term | None:
     return Term(ONE, factors | dict.fromkeys(masked, ONE), exponent)
 
 
-def differences_apart(c: Companions, term: Term) -> Term:
+def mantissas_apart(c: Companions, term: Term) -> Term:
     """e^y - 1 beside other factors of unknown sign: its mantissa is joined with them, which cannot overflow."""
     from stablegrad.rules.logarithm import differences_apart
 

@@ -7,7 +7,6 @@ shifted sum, or a softmax where its own entries stand above it.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,12 +15,12 @@ from stablegrad.graph.node import Node, moved_inputs
 from stablegrad.graph.rational import Rational, magnitude, quotient, rational
 from stablegrad.rules import known_quotients
 from stablegrad.rules.differences import expand
-from stablegrad.rules.forms import HALF, ONE, Linear, Term
+from stablegrad.rules.forms import ONE, Linear, Term
 from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.layout import inside_one_move, moved_as, under_moves
 from stablegrad.rules.log_of_sum import write_sum
 from stablegrad.rules.masks import above_own_sum, masks_of, outside, selected, unmasked
-from stablegrad.rules.pairs import LARGE, apart, is_pair, open_pairs
+from stablegrad.rules.pairs import LARGE, apart, cosines_of, is_pair, open_pairs, sinh_of
 from stablegrad.rules.powers import divided, less, raised
 from stablegrad.rules.vanished import finite_where_raised, parts_of
 
@@ -45,30 +44,8 @@ def write_terms(c: Companions, terms: list[Term], like: Node) -> Node:
         difference = write_difference(c, terms, like)
         if difference is not None:
             return difference
-    hyperbolic, terms = _cosines_of(c, terms, like)
+    hyperbolic, terms = cosines_of(c, terms, like)
     return c.build.total([*(write_term(c, t, like) for t in terms), *hyperbolic])
-
-
-def _cosines_of(c: Companions, terms: list[Term], like: Node) -> tuple[list[Node], list[Term]]:
-    """e^z + e^-z among other terms as 2 cosh(z), which is in range further than half of e^z; and what remains."""
-    found: list[Node] = []
-    if len(terms) < 3:
-        return found, terms
-    for one, other in itertools.combinations(terms, 2):
-        if one.factors or other.factors or not one.exponent.parts or one.coefficient * other.coefficient < 0:
-            continue
-        if one.exponent.plus(other.exponent):
-            continue
-        common = one if magnitude(one.coefficient) <= magnitude(other.coefficient) else other
-        cosh = c.build.elementwise("cosh", write_sum(c, one.exponent, like))
-        found.append(c.build.scale(cosh, 2 * common.coefficient))
-        rest = [t for t in terms if t is not one and t is not other]
-        left = one.coefficient + other.coefficient - 2 * common.coefficient
-        if left:
-            rest.append(Term(left, {}, (other if common is one else one).exponent))
-        more, rest = _cosines_of(c, rest, like)
-        return found + more, rest
-    return found, terms
 
 
 def write_difference(c: Companions, terms: list[Term], like: Node) -> Node | None:
@@ -86,11 +63,9 @@ def write_difference(c: Companions, terms: list[Term], like: Node) -> Node | Non
                 return less(c, scaled)
             return c.build.scale(change, magnitude(base.coefficient))
     gap = plus.log.plus(minus.log, -ONE)
-    if not plus.log.plus(minus.log).parts and plus.coefficient == -minus.coefficient:
-        # e^z - e^-z: one function, in range wherever the difference is
-        middle = plus.exponent.plus(minus.exponent).scaled(HALF)
-        sinh = c.build.elementwise("sinh", write_sum(c, gap.scaled(HALF), like))
-        return _assembled(c, 2 * plus.coefficient, [sinh], middle, like)
+    sinh = sinh_of(c, plus, minus, like)
+    if sinh is not None:
+        return _assembled(c, 2 * plus.coefficient, [sinh[0]], sinh[1], like)
     if gap.size() > min(plus.log.size(), minus.log.size()):
         return None
     mantissa, exponent, sign = apart(c, (plus, minus), ONE, Linear(), like)
