@@ -85,6 +85,12 @@ def test_mul_exp_forward_by_the_exponent_alone():
     assert same(jax.jvp(lambda e: numerics.mul_exp(0.0, e), (1000.0,), (1.0,)), (0, 0))
 
 
+@pytest.mark.parametrize("at", [(2.0, 88.5), (-3.0, 120.0), (1.0, 1000.0)])
+def test_mul_exp_under_a_saturated_function(at):
+    slopes = jax.grad(lambda m, e: jax.lax.tanh(numerics.mul_exp(m, e)), (0, 1))(*map(np.float32, at))
+    assert float(slopes[1]) == 0
+
+
 def test_mul_exp_a_small_tangent_meets_a_large_slope():
     (value, tangent) = jax.jvp(numerics.mul_exp, (1e-30, 100.0), (1e-30, 0.0))
     assert float(tangent) == pytest.approx(float(value), rel=1e-5) == pytest.approx(2.6881171e13, rel=1e-5)

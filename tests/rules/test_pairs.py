@@ -89,6 +89,75 @@ PROGRAMS = {
         lambda x, y: jnp.log1p(-(1 + x) / (1 + jnp.exp(y))), [(5.0, 24.0), (0.3, 0.1)]),
     "1 - (1 + x) / (1 + e^y)": (lambda x, y: 1 - (1 + x) / (1 + jnp.exp(y)), [(5.0, 24.0), (0.3, 0.1)]),
     "x s(y) / (1 + e^x)": (lambda x, y: x * sigmoid(y) / (1 + jnp.exp(x)), [(100.0, 1.0), (80.0, -80.0), (1.0, 2.0)]),
+    "sqrt(x (1 - e^-y))": (
+        lambda x, y: jnp.sqrt(x * (1 - jnp.exp(-y))), [(1.0, 100.0), (1.0, 20.0), (2.0, 1e-3), (-1.0, -100.0)]),
+    "sqrt(x (1 - e^(-y / 2)))": (lambda x, y: jnp.sqrt(x * (1 - jnp.exp(-y / 2))), [(1.0, 200.0), (-3.0, -2.0)]),
+    "sqrt(9.81 k tanh(k h))": (lambda k, h: jnp.sqrt(9.81 * k * jnp.tanh(k * h)), [(1.0, 45.0), (1.0, 0.1)]),
+    "sqrt(x tanh(y))": (lambda x, y: jnp.sqrt(x * jnp.tanh(y)), [(9.81, 40.0), (1.0, 20.0), (-1.0, -2.0)]),
+    "sqrt(x / tanh(y))": (lambda x, y: jnp.sqrt(x / jnp.tanh(y)), [(1.0, 50.0), (-1.0, -50.0)]),
+    "sqrt((1 - e^-x) / gelu(y))": (lambda x, y: jnp.sqrt((1 - jnp.exp(-x)) / jax.nn.gelu(y)), [(89.0, 1.0)]),
+    "rsqrt(silu(x) (1 - e^-y))": (
+        lambda x, y: jax.lax.rsqrt(jax.nn.silu(x) * (1 - jnp.exp(-y))), [(1.0, 89.0), (-1.0, 89.0)]),
+    "sqrt(cos(s(y)) tanh(y))": (lambda y: jnp.sqrt(jnp.cos(sigmoid(y)) * jnp.tanh(y)), [(50.0,)]),
+    "cosh(x) - 1": (lambda x: jnp.cosh(x) - 1, [(89.0,), (-89.0,), (1.0,), (1e-4,)]),
+    "cosh(x) - 1 + y": (lambda x, y: jnp.cosh(x) - 1 + y, [(89.0, 1.0), (-89.0, 1.0), (1.0, 2.0)]),
+    "(cosh(x) - 1 + x) / y": (lambda x, y: (jnp.cosh(x) - 1 + x) / y, [(89.0, 1.0), (1.0, 2.0)]),
+    "sqrt(cosh(x) - 1)": (lambda x: jnp.sqrt(jnp.cosh(x) - 1), [(20.0,), (1.0,), (-1.0,)]),
+    "sqrt(cosh(x) - 1 + x^2)": (lambda x: jnp.sqrt(jnp.cosh(x) - 1 + x**2), [(1e-8,), (1.0,)]),
+    "(cosh(x) - 1) / cosh(y)": (lambda x, y: (jnp.cosh(x) - 1) / jnp.cosh(y), [(1.0, 1.0), (1e-3, 20.0)]),
+    "1 + sinh(x)": (lambda x: 1 + jnp.sinh(x), [(89.0,), (-89.0,), (90.0,), (1.0,)]),
+    "(e^y - e^-y) / 2": (lambda y: (jnp.exp(y) - jnp.exp(-y)) / 2, [(88.0,), (90.0,), (-np.inf,), (1.0,)]),
+    "sinh(min(y, 1)) - 2 y": (lambda y: jnp.sinh(jnp.minimum(y, 1.0)) - 2 * y, [(-90.0,), (0.5,)]),
+    "sinh(y) + log_sigmoid(x)": (lambda x, y: jnp.sinh(y) + jax.nn.log_sigmoid(x), [(1.0, 90.0), (1.0, 1.0)]),
+    "s(2 x + 1 - (cosh(x) - 1))": (lambda x: sigmoid(2 * x + 1 - (jnp.cosh(x) - 1)), [(89.0,), (1.0,)]),
+    "1 - (e^x + (cosh(x) - 1))": (lambda x: 1 - (jnp.exp(x) + (jnp.cosh(x) - 1)), [(-89.0,), (1.0,)]),
+    "((1 - e^-x) / s(y))^2": (lambda x, y: ((1 - jnp.exp(-x)) / sigmoid(y)) ** 2, [(-89.0, 1.0), (1.0, 1.0)]),
+    "e^y mish(x)": (lambda x, y: jnp.exp(y) * jax.nn.mish(x), [(-20.0, 1.0), (1.0, 1.0), (20.0, 1.0)]),
+    "mish(x) e^-x": (lambda x: jax.nn.mish(x) * jnp.exp(-x), [(-20.0,), (1.0,), (20.0,)]),
+    "tanh(softplus(x)) / s(x)": (lambda x: jnp.tanh(jax.nn.softplus(x)) / sigmoid(x), [(-20.0,), (1.0,), (8.0,)]),
+    "expm1(x) tanh(softplus(x))": (lambda x: jnp.expm1(x) * jnp.tanh(jax.nn.softplus(x)), [(-20.0,), (1.0,)]),
+    "mish(x) (1 - e^-y)": (lambda x, y: jax.nn.mish(x) * (1 - jnp.exp(-y)), [(-10.0, 1.0), (1.0, 2.0)]),
+    "e^((1 - e^-x) mish(x - y))": (
+        lambda x, y: jnp.exp((1 - jnp.exp(-x)) * jax.nn.mish(x - y)), [(-10.0, 1.0), (1.0, 2.0)]),
+    "1 / (mish(x) / (softplus(x y) + 1))": (
+        lambda x, y: 1 / (jax.nn.mish(x) / (jax.nn.softplus(x * y) + 1)), [(-10.0, 1.0), (1.0, 2.0)]),
+    "1 - mish(x) cosh(x y)": (lambda x, y: 1 - jax.nn.mish(x) * jnp.cosh(x * y), [(-10.0, 1.0), (1.0, 2.0)]),
+    "(1 - tanh(x - y)^2) / mish(x)": (
+        lambda x, y: 1 / (jax.nn.mish(x) / (1 - jnp.tanh(x - y) ** 2)), [(-20.0, 1.0), (1.0, 2.0)]),
+    "tanh(log(x)) e^y": (lambda x, y: jnp.tanh(jnp.log(x)) * jnp.exp(y), [(1.00001, 1.0), (3.0, 2.0)]),
+    "atanh(expm1(y))": (lambda y: jnp.arctanh(jnp.expm1(y)), [(1e-8,), (0.3,), (-3.0,)]),
+    "atanh(1 - e^-y)": (lambda y: jnp.arctanh(1 - jnp.exp(-y)), [(1e-6,), (0.3,), (3.0,)]),
+    "atanh(cosh(y) - 1)": (lambda y: jnp.arctanh(jnp.cosh(y) - 1), [(1e-4,), (0.3,)]),
+    "atanh((cosh(x) - 1) / cosh(y))": (lambda x, y: jnp.arctanh((jnp.cosh(x) - 1) / jnp.cosh(y)), [(1e-2, 1.0)]),
+    "atanh((2 x + 1) / e^y)": (
+        lambda x, y: jnp.arctanh((2 * x + 1) / ((jnp.exp(y) - 1) + 1)), [(-0.5, -3.0), (-0.5, -10.0)]),
+    "atanh(k + (1 - e^-x))": (lambda x: jnp.arctanh(1e-7 + (1 - jnp.exp(-x))), [(0.0,), (1.0,)]),
+    "atanh(tanh(x) tanh(y))": (lambda x, y: jnp.arctanh(jnp.tanh(x) * jnp.tanh(y)), [(1e-8, 30.0), (1.0, 2.0)]),
+    "(relu(x) / s(y))^1.5": (
+        lambda x, y: (jnp.maximum(x, 0.0) / sigmoid(y)) ** 1.5, [(-1.0, 1.0), (0.0, -3.0), (2.0, -3.0)]),
+    "(|x| / s(y))^1.5": (lambda x, y: (jnp.abs(x) / sigmoid(y)) ** 1.5, [(0.0, 1.0), (-2.0, 1.0)]),
+    "(x^2 (1 - s(y)))^y": (lambda x, y: (x**2 * (1 - sigmoid(y))) ** y, [(0.0, 2.0), (3.0, 2.0)]),
+    "(relu(x) / (1 + e^y))^2.5": (
+        lambda x, y: (jax.nn.relu(x) / (1 + jnp.exp(y))) ** 2.5, [(1e20, 60.0), (0.0, 1.0), (2.0, -3.0)]),
+    "expm1(y) - (z - 1)": (
+        lambda y, z: jnp.expm1(y) - (z - 1), [(1e-30, 1.0), (-1e-3, 1.0), (-40.0, 1e-10), (2.0, 3.0)]),
+    "(e^y - 1) + (1 - z)": (lambda y, z: (jnp.exp(y) - 1) + (1 - z), [(1e-3, 1.0), (2.0, 3.0)]),
+    "(e^y / x)^-2": (lambda x, y: (jnp.exp(y) / x) ** -2, [(1e-30, -50.0), (1e30, 50.0), (2.0, 1.0)]),
+    "(x (1 + e^y))^-3": (lambda x, y: (x * (1 + jnp.exp(y))) ** -3, [(1e20, -30.0), (1e-15, 30.0), (2.0, 1.0)]),
+    "cbrt(sqrt(x) / (cosh(y) + 1))": (
+        lambda x, y: jnp.cbrt(jnp.sqrt(x) / (jnp.cosh(y) + 1)), [(10.0, 80.0), (1.0, 1e-4), (1.0, -2.0)]),
+    "rsqrt(sinh(x) (cosh(y) + 1))": (
+        lambda x, y: jax.lax.rsqrt(jnp.sinh(x) * (jnp.cosh(y) + 1)), [(1e-3, -1e-3), (1.0, 2.0)]),
+    "(cosh(y) + 1) / e^x": (lambda x, y: (jnp.cosh(y) + 1) / jnp.exp(x), [(1.0, 1e-3), (80.0, 85.0)]),
+    "s(e^x / tanh(y))": (lambda x, y: sigmoid(jnp.exp(x) / jnp.tanh(y)), [(88.0, -0.3), (-1.0, 0.5)]),
+    "s((1 + e^x) (cosh(y) - 1))": (lambda x, y: sigmoid((1 + jnp.exp(x)) * (jnp.cosh(y) - 1)), [(50.0, 50.0)]),
+    "1 / (cosh(y) + 1)": (lambda y: 1 / (jnp.cosh(y) + 1), [(80.0,), (1e-4,), (-2.0,)]),
+    "1 / (silu(sqrt(y)) e^-x)": (
+        lambda x, y: 1 / (jax.nn.silu(jnp.sqrt(y)) * jnp.exp(-x)), [(-20.0, 1e-30), (1.0, 2.0)]),
+    "y e^-log10(x) x": (lambda x, y: y * jnp.exp(-jnp.log10(x)) * x, [(1e-29, 1.0), (3.0, 2.0)]),
+    "y e^(-log(x) / 4) x": (lambda x, y: y * jnp.exp(-jnp.log(x) / 4) * x, [(1e-30, 1.0), (3.0, 2.0)]),
+    "rsqrt(x e^y) z": (
+        lambda x, y, z: z * jax.lax.rsqrt(x * jnp.exp(y)), [(1e-30, -20.0, 1e-20), (3.0, 2.0, 1.0)]),
 }  # fmt: skip
 KNOWN = {
     ("(1 - s(x)) / ((1 - s(x)) + expm1(-y))", (5.0, 1e-6)): "a / (a + b): the slopes of both a cancel where b is small",

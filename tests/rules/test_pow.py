@@ -216,3 +216,13 @@ def test_a_product_of_square_roots_of_different_things_is_no_power():
     f = stabilize(lambda x, y: jnp.sqrt(x) * jnp.sqrt(y) * jnp.sqrt(x))
     np.testing.assert_allclose(f(jnp.float32(3), jnp.float32(4)), 6, rtol=1e-6)
     np.testing.assert_allclose(jax.grad(f, (0, 1))(jnp.float32(0), jnp.float32(4)), [2, 0])
+
+
+@pytest.mark.parametrize("n", [jnp.array([1, 2, 3]), jnp.array(2)])
+def test_whole_numbers_as_exponents_stay(n, recwarn):
+    def f(x):
+        return jnp.sum((1 - jax.nn.sigmoid(x)) ** n)
+
+    x = jnp.array([1.0, 2.0, -3.0])
+    np.testing.assert_allclose(jax.grad(stabilize(f))(x), jax.grad(f)(x), rtol=1e-5)
+    assert not recwarn.list

@@ -103,6 +103,7 @@ _add(
     "stable_xlogy log_erfc shift_terms log_sum_terms log_sum_exp_terms log_softplus "
     "log1mexp_of_exp inverse_expm1 inverse_exprel pair_shift sum_of_pair difference_of_pair "
     "cosh_shift scaled_cosh log_near_1 norm_of_terms norm_of_terms_undefined_at_0 power_exp held_size log_of_1_and "
+    "atanh_or "
     "require_finite stable_div sigmoid_cross_entropy sigmoid_slope sigmoid_gap sigmoid_step "
     "log_of_product log_of_quotient log_of_ratio power_times_log stable_xlog1py",
     elementwise=True,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node
-from stablegrad.graph.rational import Rational
-from stablegrad.rules.forms import ONE, Linear, Term, collect, times_all
+from stablegrad.graph.rational import Rational, quotient
+from stablegrad.rules.forms import HALF, ONE, Linear, Term, collect, times_all
 from stablegrad.rules.joined import as_exponent
 from stablegrad.rules.layout import absorbed, inside_one_move, move_term, under_moves
 
@@ -19,6 +19,9 @@ EXPANDED = 12  # most terms of an expanded numerator
 def simplified_sum(c: Companions, terms: list[Term], like: Node) -> list[Term]:
     """The same sum, brought over a common denominator where that makes it one simpler term."""
     terms = collect(terms)
+    square = _perfect_square(c, terms, like) if len(terms) == 3 else None
+    if square is not None:
+        return [square]
     if not 2 <= len(terms) <= 4 or not _mixed_signs(c, terms):
         return terms
     opened = _opened(c, terms)
@@ -35,6 +38,26 @@ def simplified_sum(c: Companions, terms: list[Term], like: Node) -> list[Term]:
         if found is not None:
             return found
     return _over_all(c, terms, denominators, like) or terms
+
+
+def _perfect_square(c: Companions, terms: list[Term], like: Node) -> Term | None:
+    """a e^p + 2 a r e^((p + q) / 2) + a r^2 e^q = a e^q (e^((p - q) / 2) + r)^2: cosh(x) - 1 keeps its digits."""
+    if any(t.factors for t in terms):
+        return None
+    for middle in terms:
+        first, last = (t for t in terms if t is not middle)
+        if middle.coefficient**2 != 4 * first.coefficient * last.coefficient:
+            continue
+        if first.exponent.plus(last.exponent) == middle.exponent.scaled(2):
+            half = first.exponent.plus(last.exponent, -ONE).scaled(HALF)
+            other = Term(quotient(middle.coefficient, 2 * first.coefficient))
+            if other.coefficient == 1 and not middle.exponent.parts:  # e^h + e^-h, whose slope vanishes at 0
+                h = half.scaled(HALF)
+                root = c.from_terms([Term(exponent=h), Term(exponent=h.scaled(-ONE))], like)
+                return root.times(root).times(Term(first.coefficient, {}, middle.exponent))
+            root = c.from_terms([Term(exponent=half), other], like)
+            return root.times(root).times(Term(first.coefficient, {}, last.exponent))
+    return None
 
 
 def _over_all(

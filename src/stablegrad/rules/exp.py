@@ -5,11 +5,13 @@ from __future__ import annotations
 from stablegrad.facts.reach import EXPONENTIAL, LOGARITHM
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions
-from stablegrad.rules.hazards import has_exponential, made_of_nonnegative, safely_positive
-from stablegrad.rules.logarithm import log_of, write_linear
+from stablegrad.rules.forms import HALF, ONE, Term, is_mask
+from stablegrad.rules.hazards import has_exponential, is_sum_of_exponentials, made_of_nonnegative, safely_positive
+from stablegrad.rules.logarithm import log_of, log_of_term, write_linear
+from stablegrad.rules.powers import joined_signs, mantissas_apart, power_of_term
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.scaled_exponentials import exponential_of
-from stablegrad.rules.value import write_scaled
+from stablegrad.rules.value import write_scaled, write_term
 
 
 @rule("exp", "exp2")
@@ -42,18 +44,37 @@ def power_of_scaled(c: Companions, node: Node) -> Rewritten | None:
     if not c.facts.reach(node.inputs[0]) & EXPONENTIAL:
         return None
     base, power = node.inputs
-    if c.trivial(base) or not has_exponential(c, base) or safely_positive(c, base):
+    if c.trivial(base) or not has_exponential(c, base) or safely_positive(c, base) or power.dtype != node.dtype:
         return None
     if not c.facts.nonnegative(base) and not made_of_nonnegative(c, base):
         return None
-    linear, guards = log_of(c, base)
-    logarithm = write_linear(c, linear, node)
     number = literal_number(power)
-    exponent = c.build.scale(logarithm, number) if number is not None else c.build.elementwise("mul", power, logarithm)
     if number == 0:
         return None
-    written = c.build.elementwise("exp", exponent)
+    term, guards = c.single(base)
+    term, plain = _plain_apart(c, term)
+    logarithm = write_linear(c, log_of_term(c, term, base), node)
+    exponent = c.build.scale(logarithm, number) if number is not None else c.build.elementwise("mul", power, logarithm)
+    if plain is None:
+        written = c.build.elementwise("exp", exponent)
+    else:
+        times = c.build.full(number, node) if number is not None else power
+        written = c.build.elementwise("power_exp", plain, times, exponent)
     return Rewritten(guarded(c, written, guards), "the base can underflow or round to 0; its logarithm is scaled")
+
+
+def _plain_apart(c: Companions, term: Term) -> tuple[Term, Node | None]:
+    """The term without the plain factors that may be 0, and their product: the slope of its logarithm is infinite."""
+    signed = joined_signs(c, mantissas_apart(c, term))
+    plain = {
+        n: p
+        for n, p in signed.factors.items()
+        if p > 0 and not (is_mask(n) or c.facts.positive(n) or is_sum_of_exponentials(c, n))
+    }
+    if not plain or signed.coefficient < 0:
+        return term, None
+    rest = {n: p for n, p in signed.factors.items() if n not in plain}
+    return Term(signed.coefficient, rest, signed.exponent), c.raw_term(Term(factors=plain), next(iter(plain)))
 
 
 @rule("sqrt", "rsqrt", "integer_pow", "square")
@@ -66,10 +87,27 @@ def root_of_scaled(c: Companions, node: Node) -> Rewritten | None:
         return None  # out of range only where the result is
     if not (c.facts.may_overflow(base) or _may_vanish(c, base)) or c.trivial(base):
         return None
-    if not has_exponential(c, base) or c.trivial(node):
+    if not has_exponential(c, base) or c.trivial(node) or not has_exponential(c, node):
         return None
-    written = write_scaled(c, c.scaled(node), node)
+    inverse = _inverse_of_plain(c, node)
+    if inverse is not None:
+        written = c.build.elementwise("integer_pow", inverse, params=(-node.params[0],))
+    else:
+        written = write_scaled(c, c.scaled(node), node)
     return None if written is node else Rewritten(written, "the base can leave the range where the result does not")
+
+
+def _inverse_of_plain(c: Companions, node: Node) -> Node | None:
+    """1 / base of a power below -1 of a base with plain factors: x**2 leaves the range before (x exp(-y))**2 does."""
+    if node.op.name != "integer_pow" or node.params[0] == -1:
+        return None
+    term, guards = c.single(node.inputs[0])
+    inverse = power_of_term(c, term, -ONE)
+    if guards or inverse is None or any(p.denominator != 1 for p in term.factors.values()):
+        return None
+    if all(is_mask(n) or is_sum_of_exponentials(c, n) for n in term.factors):
+        return None
+    return write_term(c, inverse, node)
 
 
 def _may_vanish(c: Companions, node: Node) -> bool:
@@ -80,13 +118,14 @@ def _may_vanish(c: Companions, node: Node) -> bool:
 def inverse_tangent_of_ratio(c: Companions, node: Node) -> Rewritten | None:
     """atanh(u) = (log(1 + u) - log(1 - u)) / 2, where both have companions: atanh(tanh(x)) is x."""
 
-    from stablegrad.rules.forms import HALF, ONE
-
     (u,) = node.inputs
     if c.trivial(u) or not has_exponential(c, u):
         return None
     one = c.build.number(1, u.dtype)
     above, g = log_of(c, c.build.elementwise("add", u, one))
     below, h = log_of(c, c.build.elementwise("sub", one, u))
-    written = write_linear(c, above.plus(below, -ONE).scaled(HALF), node)
+    half = above.plus(below, -ONE).scaled(HALF)
+    written = write_linear(c, half, node)
+    if any(part.op.name == "log" for part in half.parts):  # two logarithms, which cancel where u is small
+        written = c.build.elementwise("atanh_or", u, written)
     return Rewritten(guarded(c, written, g | h), "the argument rounds to 1; its companion does not")

@@ -147,3 +147,23 @@ def power_of_cosh(c: Companions, factors: dict[Node, Rational], exponent: Linear
         raised = c.build.scale(c.build.elementwise("log_cosh", half), power)
         return c.build.elementwise("exp", raised), remaining, rest.with_log(2, power), ONE
     return None
+
+
+def square_of_sinh(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
+    """(e^a - e^b)^2 / e^(a + b) = 2 sinh(a - b) tanh((a - b) / 2): cosh(x) - 1 is sinh(x) tanh(x / 2), in range, and
+    with slopes in range, wherever that is."""
+    for node, power in factors.items():
+        terms = c.terms_of(node) if power == 2 else None
+        if terms is None or len(terms) != 2 or any(t.factors for t in terms):
+            continue
+        if terms[0].coefficient != -terms[1].coefficient:
+            continue
+        rest = exponent.plus(terms[0].exponent).plus(terms[1].exponent)
+        remaining = {n: p for n, p in factors.items() if n is not node}
+        if rest.parts or any(is_sum_of_exponentials(c, n) for n in remaining):
+            continue
+        gap = terms[0].exponent.plus(terms[1].exponent, -ONE)
+        sinh = c.build.elementwise("sinh", write_sum(c, gap, like))
+        tanh = c.build.elementwise("stable_tanh", write_sum(c, gap.scaled(HALF), like))
+        return c.build.mul(sinh, tanh), remaining, rest, 2 * terms[0].coefficient ** 2
+    return None

@@ -44,7 +44,7 @@ def log_of_term(c: Companions, term: Term, like: Node) -> Linear:
     if not term.coefficient:
         return Linear({log_node(c, c.build.full(0, like)): ONE})
     term, shares = _shares_of_one(c, opened(c, term) if c.means else term, like)
-    term = joined_signs(c, _differences_apart(c, term, like), lambda factor: is_plain(c, factor))
+    term = joined_signs(c, differences_apart(c, term, like), lambda factor: is_plain(c, factor))
     out = term.exponent.plus(shares)
     if term.coefficient < 0:  # every factor is known to be nonnegative: log of a negative number
         out = out.plus(Linear({log_node(c, c.build.full(-ONE, like)): ONE})).with_log(-term.coefficient)
@@ -81,7 +81,7 @@ def _shares_of_one(c: Companions, term: Term, like: Node) -> tuple[Term, Linear]
     return term, out
 
 
-def _differences_apart(c: Companions, term: Term, like: Node) -> Term:
+def differences_apart(c: Companions, term: Term, like: Node) -> Term:
     """Several factors of unknown sign, whose product is one logarithm's argument: where one is e^a - e^b, every sum of
     two exponentials as its mantissa. The larger exponentials join the exponent, where they cancel."""
     from stablegrad.rules.pairs import is_pair, mantissa_of_pair

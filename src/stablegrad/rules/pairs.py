@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node
@@ -153,3 +154,34 @@ def _open_pair(
         change = less(c, change)
     pieces.append(raised(c, change, power))
     return exponent.plus(logs[base], power), ONE
+
+
+def sinh_of(c: Companions, plus: Term, minus: Term, like: Node) -> tuple[Node, Linear] | None:
+    """e^a - e^b as 2 sinh((a - b) / 2) e^((a + b) / 2), a + b a number: in range wherever the difference is."""
+    middle = plus.exponent.plus(minus.exponent)
+    if middle.parts or plus.coefficient != -minus.coefficient:
+        return None
+    half = plus.exponent.plus(minus.exponent, -ONE).scaled(HALF)
+    return c.build.elementwise("sinh", write_sum(c, half, like)), middle.scaled(HALF)
+
+
+def cosines_of(c: Companions, terms: list[Term], like: Node) -> tuple[list[Node], list[Term]]:
+    """e^z + e^-z among other terms as 2 cosh(z), which is in range further than half of e^z; and what remains."""
+    found: list[Node] = []
+    if len(terms) < 3:
+        return found, terms
+    for one, other in itertools.combinations(terms, 2):
+        if one.factors or other.factors or not one.exponent.parts or one.coefficient * other.coefficient < 0:
+            continue
+        if one.exponent.plus(other.exponent):
+            continue
+        common = one if magnitude(one.coefficient) <= magnitude(other.coefficient) else other
+        cosh = c.build.elementwise("cosh", write_sum(c, one.exponent, like))
+        found.append(c.build.scale(cosh, 2 * common.coefficient))
+        rest = [t for t in terms if t is not one and t is not other]
+        left = one.coefficient + other.coefficient - 2 * common.coefficient
+        if left:
+            rest.append(Term(left, {}, (other if common is one else one).exponent))
+        more, rest = cosines_of(c, rest, like)
+        return found + more, rest
+    return found, terms

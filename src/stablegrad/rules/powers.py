@@ -31,7 +31,7 @@ def power_of_term(c: Companions, term: Term, power: Rational) -> Term | None:
         factors = {n: p * power for n, p in term.factors.items()} | dict.fromkeys(masked, ONE)
         factors = _roots_kept(c, term.factors, factors)
         return Term(integer_power(term.coefficient, int(power)), factors, term.exponent.scaled(power))
-    term = joined_signs(c, term)
+    term = joined_signs(c, mantissas_apart(c, term))
     if term.coefficient < 0:
         return None
     factors = {}
@@ -67,6 +67,14 @@ def _roots_kept(c: Companions, before: dict[Node, Rational], after: dict[Node, R
             guarded = c.build.elementwise("nonnegative", node)
             out[guarded] = out.get(guarded, 0) + out.pop(node)
     return out
+
+
+def mantissas_apart(c: Companions, term: Term) -> Term:
+    """e^y - 1 beside other factors of unknown sign: its mantissa is joined with them, which cannot overflow."""
+    from stablegrad.rules.logarithm import differences_apart
+
+    unknown = [n for n, p in term.factors.items() if not _sign_known(c, n, p)]
+    return differences_apart(c, term, unknown[0]) if len(unknown) > 1 else term
 
 
 def joined_signs(c: Companions, term: Term, plain: Callable[[Node], bool] | None = None) -> Term:
@@ -137,6 +145,8 @@ def raised(c: Companions, node: Node, power: Rational) -> Node:
         return divided(c, c.build.number(ONE, node.dtype), node)
     if power == HALF:
         return c.build.elementwise("sqrt", node)
+    if -1 < power < 0:  # the slope of x**-0.5 leaves the range before what stands beside it brings it back
+        return divided(c, c.build.number(ONE, node.dtype), raised(c, node, -power))
     return c.raw_power(node, power)
 
 

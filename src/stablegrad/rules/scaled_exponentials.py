@@ -11,8 +11,8 @@ from stablegrad.graph.rational import Rational
 from stablegrad.rules import companions as _companions
 from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.composites import with_composites
-from stablegrad.rules.differences import simplified_sum
-from stablegrad.rules.forms import HALF, ONE, Linear, Term
+from stablegrad.rules.differences import expand, simplified_sum
+from stablegrad.rules.forms import HALF, ONE, Linear, Term, collect
 from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.joined import joined
 from stablegrad.rules.layout import move_term
@@ -133,7 +133,24 @@ def logistic_answer(c: Companions, node: Node) -> Scaled:
 def tanh_answer(c: Companions, node: Node) -> Scaled | None:
     """(1 - exp(-2x)) / (1 + exp(-2x))."""
     minus_2x = c.linear(node.inputs[0]).scaled(-2)
+    inner = exponential(c, minus_2x)
+    if inner.terms[0].factors:
+        return _tanh_of_logarithm(c, inner, node)
     above, guards = _one_plus_exp(c, minus_2x, -ONE, node)
     below, _ = _one_plus_exp(c, minus_2x, ONE, node)
     inverse = power_of_term(c, below, -ONE)
     return None if inverse is None else as_scaled([above.times(inverse)], guards)
+
+
+def _tanh_of_logarithm(c: Companions, inner: Scaled, node: Node) -> Scaled | None:
+    """tanh(log(u)) as (u^2 - 1) / (u^2 + 1), where nothing is left to subtract: u = 1 + e^x."""
+    (term,) = inner.terms
+    below = Term(factors={n: -p for n, p in term.factors.items() if p < 0})
+    one, other = expand(c, below), expand(c, term.times(below))
+    if one is None or other is None:
+        return None
+    above = collect([*one, *(t.scaled(-ONE) for t in other)])
+    if not above or len({t.coefficient > 0 for t in above}) != 1 or any(t.factors for t in above):
+        return None
+    inverse = power_of_term(c, c.from_terms([*one, *other], node), -ONE)
+    return None if inverse is None else as_scaled([c.from_terms(above, node).times(inverse)], inner.guards)

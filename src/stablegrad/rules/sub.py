@@ -30,10 +30,12 @@ def difference_that_cancels(c: Companions, node: Node) -> Rewritten | None:
     scaled = c.scaled(node)
     naive = _naive_terms(c, node)
     terms = list(scaled.terms)
-    if len(terms) >= len(naive):
+    if len(terms) >= len(naive) or _nothing_met(c, node, terms):
         if len(terms) != 2 or write_difference(c, terms, node) is None:
             return None
         # exp(x) - exp(x) * k has no number in it; 2 - exp(x) cancels only where exp(x) comes near
+    elif _still_cancels(c, node, naive, terms):
+        return None
     if not any(t.exponent or t.factors for t in naive) or any(_may_cancel(c, t) for t in terms):
         return None
     written = keep_subtracted(c, write_scaled(c, scaled, node), naive, scaled.terms)
@@ -51,6 +53,21 @@ def difference_of_two_sigmoids(c: Companions, node: Node) -> Rewritten | None:
     if written is None:
         return None
     return Rewritten(written, "a difference of two sigmoids loses the digits that matter; it is written as a product")
+
+
+def _still_cancels(c: Companions, node: Node, naive: list[Term], terms: list[Term]) -> bool:
+    """Only numbers met, a difference is left, and an operand is one that is exact as it stands: expm1(y) - (z - 1)."""
+    if len({t.coefficient > 0 for t in terms}) < 2:
+        return False
+    if len(terms) == 2 and write_difference(c, terms, node) is not None:
+        return False
+    if {t.key for t in naive if not t.is_number()} != {t.key for t in terms if not t.is_number()}:
+        return False
+    return any(_is_exact_difference(c.scaled(i).terms) for i in node.inputs)
+
+
+def _is_exact_difference(terms: tuple[Term, ...]) -> bool:
+    return len(terms) == 2 and len({t.coefficient > 0 for t in terms}) == 2 and not any(t.factors for t in terms)
 
 
 def _may_cancel(c: Companions, term: Term) -> bool:
@@ -72,6 +89,18 @@ def _opposes(node: Node) -> bool:
 def _naive_terms(c: Companions, node: Node) -> list[Term]:
     left, right = (c.scaled(i).terms for i in node.inputs)
     return collect([*left, *right]) if node.op.name == "add" else [*left, *right]
+
+
+def _nothing_met(c: Companions, node: Node, terms: list[Term]) -> bool:
+    """The terms are those of the operands, of which some stand for a whole operand: 1 + sinh(x) is right as it is."""
+    left, right = ((c.scaled(i).terms, (c.single(i)[0],)) for i in node.inputs)
+    sign = 1 if node.op.name == "add" else -1
+    own = _identity(terms)
+    return any(own == _identity([*a, *(t.scaled(sign) for t in b)]) for a in left for b in right)
+
+
+def _identity(terms: list[Term]) -> frozenset:
+    return frozenset((t.key, t.coefficient) for t in terms)
 
 
 @rule("sub", "add")

@@ -21,7 +21,7 @@ from stablegrad.rules.joined import as_exponent
 from stablegrad.rules.layout import inside_one_move, moved_as, under_moves
 from stablegrad.rules.log_of_sum import write_sum
 from stablegrad.rules.masks import above_own_sum, masks_of, outside, selected, unmasked
-from stablegrad.rules.pairs import LARGE, apart, is_pair, open_pairs
+from stablegrad.rules.pairs import LARGE, apart, cosines_of, is_pair, open_pairs, sinh_of
 from stablegrad.rules.powers import divided, less, raised
 from stablegrad.rules.vanished import finite_where_raised, parts_of
 
@@ -45,7 +45,8 @@ def write_terms(c: Companions, terms: list[Term], like: Node) -> Node:
         difference = write_difference(c, terms, like)
         if difference is not None:
             return difference
-    return c.build.total([write_term(c, t, like) for t in terms])
+    hyperbolic, terms = cosines_of(c, terms, like)
+    return c.build.total([*(write_term(c, t, like) for t in terms), *hyperbolic])
 
 
 def write_difference(c: Companions, terms: list[Term], like: Node) -> Node | None:
@@ -63,6 +64,9 @@ def write_difference(c: Companions, terms: list[Term], like: Node) -> Node | Non
                 return less(c, scaled)
             return c.build.scale(change, magnitude(base.coefficient))
     gap = plus.log.plus(minus.log, -ONE)
+    sinh = sinh_of(c, plus, minus, like)
+    if sinh is not None:
+        return _assembled(c, 2 * plus.coefficient, [sinh[0]], sinh[1], like)
     if gap.size() > min(plus.log.size(), minus.log.size()):
         return None
     mantissa, exponent, sign = apart(c, (plus, minus), ONE, Linear(), like)
@@ -102,6 +106,7 @@ def _written_term(c: Companions, term: Term, like: Node) -> Node:
         known_quotients.relative_expm1,
         known_quotients.tanh,
         known_quotients.power_of_cosh,
+        known_quotients.square_of_sinh,
         known_quotients.mean_under_softmax,
         known_quotients.softmax,
     ):

@@ -28,7 +28,7 @@ TWO_INPUTS = """
     add sub mul div pow max min atan2 rem logdiffexp mul_exp times_log stable_logaddexp stable_xlogy stable_div require
     require_finite stable_xlog1py log_of_product log_of_quotient
     sigmoid_cross_entropy log_sum_exp_terms norm_of_terms shift_terms log_sum_terms log_near_1 log_of_1_and linex_near_0
-    norm_of_terms_undefined_at_0
+    norm_of_terms_undefined_at_0 atanh_or
 """.split()
 REDUCTIONS = (
     "reduce_sum reduce_max reduce_min reduce_prod norm norm_undefined_at_0 shift logsumexp log_abs_product".split()

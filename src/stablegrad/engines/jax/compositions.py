@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -110,6 +111,12 @@ def log_of_1_and(rest: Any, logarithm: Any) -> Any:
     return lax.select(near, numerics.log1p(lax.select(near, rest, _number(rest, 0))), logarithm)
 
 
+def atanh_or(u: Any, written: Any) -> Any:
+    """`written`, which is atanh(u): by u where it is small, and where it is NaN."""
+    far = lax.ge(lax.abs(u), _number(u, 0.5))
+    return lax.select(far, written, numerics.atanh(lax.select(far, _number(u, 0), u)))
+
+
 def log_sum_terms(*pairs: Any, one: int = -1) -> Any:
     """log of the sum of m * exp(e) over pairs m1, e1, m2, e2 ..., with a 1 in front of pairs[one] if one >= 0: NaN if
     the sum is negative."""
@@ -150,8 +157,14 @@ def difference_of_pair(z: Any) -> Any:
 
 
 def _downward(z: Any) -> Any:
-    """-|z|, by branches: at 0 the slopes of these functions add up to the right one."""
-    return lax.select(lax.gt(z, _number(z, 0)), lax.neg(z), z)
+    """-|z|, by branches: at 0 the slopes of these functions add up to the right one.
+
+    Constant where e^-z underflows: a cotangent there, exp(shift) or more, may be infinite, and meets no slope of 0.
+    """
+    range_ = jnp.finfo(z.dtype)
+    far = -math.log(range_.smallest_subnormal if z.dtype == np.float16 else range_.tiny)
+    down = lax.select(lax.gt(z, _number(z, 0)), lax.neg(z), z)
+    return lax.select(lax.gt(z, _number(z, far)), _number(z, -2 * far), down)
 
 
 CENTRE = 16.0

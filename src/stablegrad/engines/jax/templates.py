@@ -197,6 +197,7 @@ EMIT: dict[str, Callable[..., Any]] = {
     "power_of_product": lambda node, x: power_of_product(node.params[1])(x, node.params[0]),
     "product_of_others": _one_axis(product_of_others),
     "log_of_1_and": _shaped(compositions.log_of_1_and),
+    "atanh_or": _shaped(compositions.atanh_or),
     "held_size": _shaped(compositions.held_size),
     "norm": _axes(_late("norm")),
     "norm_undefined_at_0": _axes(lambda x, axis: compositions.undefined_at_0(numerics.norm(x, axis))),

@@ -52,12 +52,19 @@ def _mul_exp_rule(primals, tangents):
     m, e = primals
     value = mul_exp(m, e)
 
+    half = lax.exp(e / 2)
+
     def by_m(dm):
         # In two halves, for a slope that overflows may meet a small tangent.
-        half = lax.exp(e / 2)
         return dm * half * half
 
-    return value, combined(m, (tangents[0], by_m), (tangents[1], lambda de: value * de))
+    def by_e(de):
+        # Where the value overflows too: a saturated function of it has a slope of 0, which must not meet an infinity.
+        beyond = (lax.abs(value) == jnp.inf) & (lax.abs(m) < jnp.inf)
+        held = select(beyond, lax.min(half, lax.full_like(half, jnp.finfo(e.dtype).max)), 0.0)
+        return select(beyond, 0.0, value) * de + select(beyond, m, 0.0) * de * held * held
+
+    return value, combined(m, (tangents[0], by_m), (tangents[1], by_e))
 
 
 @elementwise
