@@ -48,8 +48,8 @@ EQUATIONS = {
     "logsumexp_weighted": 32,
     "log_erfc": 42,
     "log_ndtr": 50,
-    "log_of_product": 25,
-    "log_of_quotient": 24,
+    "log_of_product": 30,  # 0 and infinite factors too
+    "log_of_quotient": 34,
     "one_minus_softmax": 43,
     "power_exp": 28,
     "softmax": 26,

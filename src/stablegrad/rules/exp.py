@@ -7,10 +7,12 @@ from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions
 from stablegrad.rules.forms import HALF, ONE, Term, is_mask
 from stablegrad.rules.hazards import has_exponential, is_sum_of_exponentials, made_of_nonnegative, safely_positive
+from stablegrad.rules.layout import under_moves
 from stablegrad.rules.logarithm import log_of, log_of_term, write_linear
 from stablegrad.rules.powers import joined_signs, mantissas_apart, power_of_term
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.scaled_exponentials import exponential_of
+from stablegrad.rules.sqrt import square_root
 from stablegrad.rules.value import write_scaled, write_term
 
 
@@ -89,12 +91,20 @@ def root_of_scaled(c: Companions, node: Node) -> Rewritten | None:
         return None
     if not has_exponential(c, base) or c.trivial(node) or not has_exponential(c, node):
         return None
+    if node.op.name in ("sqrt", "rsqrt") and _weighted(c, base) and square_root(c, base) is not None:
+        return None  # a length: its squares are scaled, and the slopes of its entries do not meet
     inverse = _inverse_of_plain(c, node)
     if inverse is not None:
         written = c.build.elementwise("integer_pow", inverse, params=(-node.params[0],))
     else:
         written = write_scaled(c, c.scaled(node), node)
     return None if written is node else Rewritten(written, "the base can leave the range where the result does not")
+
+
+def _weighted(c: Companions, base: Node) -> bool:
+    """A sum along axes of exponentials with plain weights, of any sign, stands in the companion."""
+    sums = (under_moves(c, f) for f in c.single(base)[0].factors)
+    return any(core is not None and c.reductions[core][0].factors for core in sums)
 
 
 def _inverse_of_plain(c: Companions, node: Node) -> Node | None:

@@ -238,6 +238,8 @@ def _grouped_moves(c: Companions, linear: Linear, pieces: list[Node], like: Node
         is_log = part.op.name == "log"
         outer = part.inputs[0] if is_log else part
         if outer.op.name in ("move", "reshape") and moved_inputs(outer) == (0,) and outer not in c.reductions:
+            if is_log and structure.drops_errors(c, outer):
+                continue
             key = (outer.op.name, outer.params, outer.inputs[1:], outer.inputs[0].shape)
             groups.setdefault(key, []).append((part, outer, times, is_log))
     taken: set[Node] = set()
@@ -246,7 +248,7 @@ def _grouped_moves(c: Companions, linear: Linear, pieces: list[Node], like: Node
             continue
         if len(members) == 1 and members[0][3] and under_moves(c, members[0][1]) is not None:
             continue  # a moved sum along axes: what it meets beside it may be its own entries
-        if _meets_others(c, [m[1] for m in members], linear) or any(m[3] and _drops_errors(c, m[1]) for m in members):
+        if _meets_others(c, [m[1] for m in members], linear):
             continue
         inner = Linear()
         for part, outer, times, is_log in members:
@@ -258,17 +260,6 @@ def _grouped_moves(c: Companions, linear: Linear, pieces: list[Node], like: Node
     if not taken:
         return linear
     return Linear({p: k for p, k in linear.parts.items() if p not in taken}, linear.constant, linear.logs)
-
-
-def _drops_errors(c: Companions, outer: Node) -> bool:
-    """The move leaves out elements that have no logarithm: taken before the move, their slopes would be NaN."""
-    source = outer.inputs[0]
-    if math.prod(outer.shape) >= math.prod(source.shape) or c.facts.nonnegative(source):
-        return False
-    terms = c.terms_of(source) or c.scaled(source).terms
-    return any(not c.facts.nonnegative(f) and not _is_even(p) for t in terms for f, p in t.factors.items()) or any(
-        t.coefficient < 0 for t in terms
-    )
 
 
 def _meets_others(c: Companions, group: list[Node], linear: Linear) -> bool:

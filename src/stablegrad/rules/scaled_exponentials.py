@@ -51,7 +51,7 @@ def exponential(c: Companions, exponent: Linear) -> Scaled:
 
 def leaves_range(c: Companions, term: Term) -> bool:
     """A high power of a plain value among the factors: its logarithm in the exponent, scaled, stays in range."""
-    return any(not -1 <= p <= 2 and not is_sum_of_exponentials(c, n) for n, p in term.factors.items())
+    return any(not -1 <= p <= 1 and not is_sum_of_exponentials(c, n) for n, p in term.factors.items())
 
 
 def exponential_of(c: Companions, part: Node) -> tuple[Term, frozenset[Node]] | None:

@@ -12,7 +12,8 @@ from stablegrad.facts.reach import LOGARITHM
 from stablegrad.graph.node import Node, is_float, literal_number, moved_inputs
 from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.composites import with_composites
-from stablegrad.rules.hazards import made_of_nonnegative, safely_positive
+from stablegrad.rules.forms import is_mask
+from stablegrad.rules.hazards import is_sum_of_exponentials, made_of_nonnegative, safely_positive
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -149,11 +150,22 @@ def _select(c: Companions, node: Node) -> Node | None:
     return c.graph.node("select", (which, *logs), node.params, node.shape, node.dtype)  # type: ignore[arg-type]
 
 
+def drops_errors(c: Companions, move: Node) -> bool:
+    """The move leaves out elements whose logarithm may be infinite or NaN: taken before the move, their slopes would be
+    0 * inf."""
+    source = move.inputs[0]
+    if math.prod(move.shape) >= math.prod(source.shape) or safely_positive(c, source):
+        return False
+    terms = c.terms_of(source) or c.scaled(source).terms
+    plain = [f for t in terms for f in t.factors if not is_sum_of_exponentials(c, f) and not is_mask(f)]
+    return any(t.coefficient < 0 for t in terms) or not all(safely_positive(c, f) for f in plain)
+
+
 def _move(c: Companions, node: Node) -> Node | None:
     data = moved_inputs(node)
     if not data or not any(gains(c, node.inputs[k]) for k in data):
         return None
-    if any(not is_float(node.inputs[k].dtype) for k in data):
+    if any(not is_float(node.inputs[k].dtype) for k in data) or (data == (0,) and drops_errors(c, node)):
         return None
     return c.build.move_like(node, {k: _log(c, node.inputs[k]) for k in data})  # type: ignore[misc]
 

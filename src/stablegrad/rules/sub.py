@@ -128,7 +128,7 @@ def _entries_less_their_sum(c: Companions, node: Node, linear: Linear, whole: Li
     from x before it does anything else, is left as it is."""
     for part in linear.parts:
         argument = _logarithm_under(c, part)
-        while argument is not None and argument.op.name in ("arrange", "reshape", "reduce_sum"):
+        while argument is not None and argument.op.name in ("arrange", "reshape", "reduce_sum", "cast"):
             argument = argument.inputs[0]
         if argument is not None and argument.op.name == "exp" and argument.inputs[0] in _summands(node):
             return False
@@ -149,7 +149,7 @@ def _summands(node: Node) -> set[Node]:
         for below in waiting.pop().inputs:
             if below not in found:
                 found.add(below)
-                waiting += [below] if below.op.name in ("add", "sub", "neg") else []
+                waiting += [below] if below.op.name in ("add", "sub", "neg", "cast") else []
     return found
 
 
