@@ -147,8 +147,8 @@ def _judged(text: str, f: Any, plain: list, got: list, x: np.ndarray, y: np.ndar
         decided = np.asarray(decided)
         if k == 0 and not subnormal and np.any(undefined & np.isnan(a) & ~np.isnan(b)):
             return Violation(text, "hides a domain error", *at, a, b, r)
-        if k and undefined.any():
-            continue  # what slope there is where there is no value, nobody can say
+        if k and (undefined.any() or np.isinf(np.asarray(exact.value, np.float64)).any()):
+            continue  # what slope there is where there is no value, or none in range, nobody can say
         fine = within_contract(got[k], right, condition, "float32", sensitivity=sensitivity) | ~decided | np.isnan(r)
         with np.errstate(all="ignore"):
             no_worse = (np.abs(b - r) <= WORSE * np.abs(a - r) + TINY) | (a == b) | np.isnan(a)

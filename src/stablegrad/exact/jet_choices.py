@@ -37,7 +37,8 @@ def _merge(k: Any, value: Scalar, a: Element, b: Element, reason: Undefined) -> 
 
     def shared(left: dict, right: dict) -> dict:
         return {
-            key: left[key] if same(left.get(key, ZERO), right.get(key, ZERO)) else reason for key in {**left, **right}
+            key: left.get(key, ZERO) if same(left.get(key, ZERO), right.get(key, ZERO)) else reason
+            for key in {**left, **right}
         }
 
     grads = [x.grad if type(x) is Jet else {} for x in (a, b)]

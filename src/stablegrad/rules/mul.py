@@ -148,8 +148,8 @@ def product_of_exponentials(c: Companions, node: Node) -> Rewritten | None:
         return None
     if not any(c.facts.may_overflow(i) for i in node.inputs):
         return _slope_of_sigmoid(c, node)
-    if any(literal_number(i) is not None for i in node.inputs):
-        return None
+    if any(literal_number(i) is not None for i in node.inputs) or node.inputs[0] is node.inputs[1]:
+        return None  # a square is out of range only where the result is
     if not any(has_exponential(c, i) and not bounded(c, i) for i in node.inputs) or c.trivial(node):
         return None
     if not _meets(c, node):

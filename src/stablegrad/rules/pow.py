@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stablegrad.facts.peak import peak_axes
 from stablegrad.facts.reach import LOGARITHM, QUOTIENT, ROOT
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.graph.rational import rational
@@ -37,9 +38,12 @@ def _unguarded(factor: Node) -> Node:
 @rule("exp")
 def power_by_logarithm(c: Companions, node: Node) -> Rewritten | None:
     """exp(p log(x) + r) is x**p exp(r): its slopes are finite at x = 0."""
-    if not c.facts.reach(node.inputs[0]) & LOGARITHM:
+    (exponent,) = node.inputs
+    if not c.facts.reach(exponent) & LOGARITHM:
         return None
-    linear = c.linear(node.inputs[0])
+    if exponent.op.name == "sub" and peak_axes(*exponent.inputs) is not None:
+        return None  # shifted by its maximum: it is exactly 0 there
+    linear = c.linear(exponent)
     for part, times in linear.parts.items():
         if part.op.name != "mul":
             continue
@@ -52,8 +56,8 @@ def power_by_logarithm(c: Companions, node: Node) -> Rewritten | None:
             if x is None or log.op.name == "logaddexp" or c.facts.positive(x) or x.shape != node.shape:
                 continue
             rest = Linear({n: t for n, t in linear.parts.items() if n is not part}, linear.constant, linear.logs)
-            exponent = write_sum(c, rest, node) if rest else c.build.full(0, node)
-            written = c.build.elementwise("power_exp", x, c.build.scale(p, times * k), exponent)
+            beside = write_sum(c, rest, node) if rest else c.build.full(0, node)
+            written = c.build.elementwise("power_exp", x, c.build.scale(p, times * k), beside)
             return Rewritten(written, "a power spelled by a logarithm; the slopes of x**p are finite where x is 0")
     return None
 

@@ -170,7 +170,16 @@ def reduce_sum_answer(c: Companions, node: Node) -> Scaled | None:
     if len(scaled.terms) == 1 and is_mean(c, scaled.terms[0], inner.shape, axes):
         c.means[node] = _reduced_term(c, scaled.terms[0], axes, inner.shape, inner.dtype)
         return None
-    return as_scaled(collect(_reduced_term(c, term, axes, inner.shape, inner.dtype) for term in scaled.terms))
+    terms = collect(_reduced_term(c, term, axes, inner.shape, inner.dtype) for term in scaled.terms)
+    return None if _nothing_gained(c, terms) else as_scaled(terms)
+
+
+def _nothing_gained(c: Companions, terms: list[Term]) -> bool:
+    """One sum of plain values with nothing in front: a quotient among them is better summed as it stands."""
+    if len(terms) != 1 or terms[0].coefficient != 1 or terms[0].exponent or len(terms[0].factors) != 1:
+        return False
+    ((factor, power),) = terms[0].factors.items()
+    return power == 1 and factor not in c.reductions
 
 
 @once
