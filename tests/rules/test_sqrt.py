@@ -188,7 +188,22 @@ KERNEL = Family(
 )
 
 
-@table(PAIR, GUARDED, DOUBLE_GUARD, SIZE, INVERSE, KERNEL)
+HYPOT = Family(
+    "length_by_maximum",
+    breaking=[(1e-25, 1e-25), (2e30, 1e30)],
+    ordinary=[(3.0, 4.0), (-5.0, 0.5), (1e-3, 2.0), (-2.0, -2.0), (7.0, 0.0)],
+    spellings={
+        "hypot(x, y)": lambda x, y: jnp.hypot(x, y),
+        "hypot(y, -x)": lambda x, y: jnp.hypot(y, -x),
+        "max sqrt(1 + (min / max)**2)": lambda x, y: (
+            jnp.maximum(abs(x), abs(y)) * jnp.sqrt(1 + (jnp.minimum(abs(x), abs(y)) / jnp.maximum(abs(x), abs(y))) ** 2)
+        ),
+    },
+    exponent=False,
+)
+
+
+@table(HYPOT, PAIR, GUARDED, DOUBLE_GUARD, SIZE, INVERSE, KERNEL)
 def test_spellings(cases, name, thorough):
     cases.check(name, thorough=thorough)
 

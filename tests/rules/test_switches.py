@@ -20,6 +20,7 @@ EXAMPLES = {
     "exponential_less_its_line": (lambda x: jnp.exp(x) - 1 - x, X),
     "exponential_of_logarithm": (lambda x: jnp.exp(jnp.log(x) / 2), POSITIVE),
     "inverse_tangent_of_ratio": (lambda x: jnp.arctanh(jnp.tanh(x)), X),
+    "length_by_maximum": (lambda x: jnp.hypot(x, 2 * x + 1), X),
     "log_of_companion": (lambda x: jnp.log(1 + jnp.exp(x)), X),
     "logaddexp_of_logarithms": (lambda x: jnp.logaddexp(jnp.log(sigmoid(x)), x), X),
     "logarithm_over_its_argument": (lambda x: jnp.log1p(x) / x, POSITIVE),

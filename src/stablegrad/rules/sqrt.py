@@ -30,6 +30,31 @@ def root_of_squares(c: Companions, node: Node) -> Rewritten | None:
     return Rewritten(written, "squares leave the range before their root does, and its slope at 0 is infinite")
 
 
+@rule("mul")
+def length_by_maximum(c: Companions, node: Node) -> Rewritten | None:
+    """max(|a|, |b|) sqrt(1 + (min(|a|, |b|) / max(|a|, |b|))**2), the library's hypot: the engine's derivative of the
+    quotient squares the larger one."""
+    for larger, root in (node.inputs, node.inputs[::-1]):
+        sides = _of_two_magnitudes(larger, "max")
+        if sides is None or root.op.name != "sqrt" or root.inputs[0].op.name != "add":
+            continue
+        one, square = sorted(root.inputs[0].inputs, key=lambda n: literal_number(n) != 1)
+        ratio = square_root(c, square) if literal_number(one) == 1 else None
+        if ratio is not None and ratio.op.name == "div" and _of_two_magnitudes(ratio.inputs[0], "min") == sides:
+            below = ratio.inputs[1]
+            if below is larger or (below.op.name == "select" and larger in below.inputs):
+                length = c.build.elementwise("norm_of_terms", *sides)
+                return Rewritten(length, "the square of a length leaves the range")
+    return None
+
+
+def _of_two_magnitudes(node: Node, name: str) -> list[Node] | None:
+    """[a, b], in order, where `node` is the operation `name` of |a| and |b|."""
+    if node.op.name != name or any(i.op.name != "abs" for i in node.inputs):
+        return None
+    return sorted((i.inputs[0] for i in node.inputs), key=lambda n: n.order)
+
+
 @rule("div", "mul")
 def quotient_by_length(c: Companions, node: Node) -> Rewritten | None:
     """x / norm(x): the engine's derivative of a quotient squares the divisor; also x times 1 / norm(x)."""
