@@ -155,8 +155,11 @@ def _judged(text: str, f: Any, plain: list, got: list, x: np.ndarray, y: np.ndar
             no_worse |= np.isinf(a) & np.isfinite(r)
             if k:
                 # Reverse mode adds up what comes from all entries: a rounding of the largest is no fault of a rule,
-                # nor is it one that another entry than in the plain program has the larger error.
+                # nor is it one that another entry than in the plain program has the larger error, nor a slope that
+                # no relative change of its argument by a rounding would show.
                 no_worse |= np.abs(b - r) <= ROUNDING * _largest(r)
+                at_argument = np.maximum(np.abs(np.asarray((x, y)[k - 1], np.float64)), TINY)
+                no_worse |= np.abs(b - r) * at_argument <= ROUNDING * _largest(np.asarray(exact.value, np.float64))
                 no_worse |= np.abs(b - r) <= 4 * _largest(a - r)
                 no_worse |= np.isinf(r) & np.isfinite(b)  # the slope of 0 * log(0) is 0 by convention
         if not np.all(fine | no_worse):

@@ -17,7 +17,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase, given, settings
 
 from trust.check import Tally, violations
-from trust.programs import expressions, points
+from trust.programs import drawn
 
 POINTS = 32
 
@@ -34,9 +34,10 @@ def main(arguments: list[str] | None = None) -> int:
         max_examples=chosen.programs, database=None, deadline=None, phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
-    @given(expressions(), points(POINTS), points(POINTS))
-    def run(text: str, x: Any, y: Any) -> None:
+    @given(drawn(POINTS))
+    def run(example: Any) -> None:
         nonlocal found
+        text, x, y = example
         if text in seen:
             return
         seen.add(text)

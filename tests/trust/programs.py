@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -55,34 +55,41 @@ def _texts(lines: list[str]) -> list[str]:
 ELEMENTWISE, ROWS, PAIRS, ENDS = map(_texts, (ELEMENTWISE, ROWS, PAIRS, ENDS))
 VALUES = [0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, -3.0, 1e-4, -1e-4, 1e-8, 10.0, -10.0, 20.0, -20.0, 50.0, -50.0, 89.0]
 VALUES += [-89.0, 120.0, -120.0, 1e4, 1e-30, 1e-39, 1e30]
-NOT_FINITE = [float("inf"), float("-inf"), float("nan")]
 
 
-@st.composite
-def vectors(draw: Any) -> str:
+Choose = Callable[[Sequence[Any]], Any]
+
+
+def expression(choose: Choose) -> str:
+    """One to three vectors combined, and what is made of them in the end."""
+    text = _vector(choose)
+    for _ in range(choose([0, 1, 1, 1, 2, 2])):
+        text = "(" + choose(PAIRS).format(text, _vector(choose)) + ")"
+    return choose(ENDS).format(text)
+
+
+def _vector(choose: Choose) -> str:
     """x or y, through one or two operations."""
-    text = draw(st.sampled_from("xy"))
-    for _ in range(draw(st.integers(1, 2))):
-        template = draw(st.sampled_from(ROWS if draw(st.integers(0, 3)) == 0 else ELEMENTWISE))
-        text = f"({template.format(text)})"
+    text = choose("xy")
+    for _ in range(choose([1, 2])):
+        text = f"({choose(choose([ROWS, ELEMENTWISE, ELEMENTWISE, ELEMENTWISE])).format(text)})"
     return text
 
 
+def rows(choose: Choose, count: int) -> np.ndarray:
+    """Arguments, of shape (count, SIZE), at which programs break; every third row is a tie."""
+    drawn = [[choose(VALUES) for _ in range(SIZE)] for _ in range(count)]
+    return np.array([[row[0]] * SIZE if k % 3 == 0 else row for k, row in enumerate(drawn)], np.float32)
+
+
 @st.composite
-def expressions(draw: Any) -> str:
-    """One to three vectors combined, and what is made of them in the end."""
-    text = draw(vectors())
-    for _ in range(draw(st.sampled_from([0, 1, 1, 1, 2, 2]))):
-        text = "(" + draw(st.sampled_from(PAIRS)).format(text, draw(vectors())) + ")"
-    return draw(st.sampled_from(ENDS)).format(text)
+def drawn(draw: Any, count: int) -> tuple[str, np.ndarray, np.ndarray]:
+    """A program and `count` points, as a strategy."""
 
+    def choose(options: Sequence[Any]) -> Any:
+        return draw(st.sampled_from(options))
 
-def points(count: int) -> Any:
-    """Arguments: a pair of arrays of shape (count, SIZE), of values at which programs break; some rows are ties."""
-    row = st.lists(st.sampled_from(VALUES), min_size=SIZE, max_size=SIZE) | st.sampled_from(VALUES).map(
-        lambda v: [v] * SIZE
-    )
-    return st.lists(row, min_size=count, max_size=count).map(lambda rows: np.array(rows, np.float32))
+    return expression(choose), rows(choose, count), rows(choose, count)
 
 
 def program(text: str) -> Callable[..., Any]:

@@ -122,10 +122,10 @@ def _open_pair(
     if all(t.coefficient > 0 for t in terms) and power < 0:
         copies = [-ONE] * int(-power) if power.denominator == 1 and power >= -4 else [power]
         for copy in copies:
-            sizes = [exponent.size_with(log, copy) for log in logs]
+            sizes = [_weight(exponent.plus(log, copy)) for log in logs]
             base = lesser(sizes, terms)
             left = exponent.plus(logs[base], copy)
-            if copy.denominator != 1 or (left.parts and sizes[base] >= exponent.size()):
+            if copy.denominator != 1 or (left.parts and sizes[base] >= _weight(exponent)):
                 # Nothing cancels: the logarithm of the sum joins the exponent, where it cannot overflow.
                 exponent = exponent.plus_part(c.build.elementwise("log", node), copy)
                 continue
@@ -154,6 +154,11 @@ def _open_pair(
         change = less(c, change)
     pieces.append(raised(c, change, power))
     return exponent.plus(logs[base], power), ONE
+
+
+def _weight(exponent: Linear) -> int:
+    """The size of a formal sum, in which a part, that may be large, is more than a number."""
+    return len(exponent.parts) + exponent.size()
 
 
 def sinh_of(c: Companions, plus: Term, minus: Term, like: Node) -> tuple[Node, Linear] | None:

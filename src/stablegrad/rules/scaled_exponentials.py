@@ -36,22 +36,25 @@ def exponential(c: Companions, exponent: Linear) -> Scaled:
         return _companions.Scaled((Term(exponent=exponent),))
     term = Term(exponent=Linear(constant=exponent.constant, logs=exponent.logs))
     guards: frozenset[Node] = frozenset()
+    beside = any(found is None for found in found_of.values())
     for part, times in exponent.parts.items():
         found = found_of[part]
         if found is None:
             term = term.times(Term(exponent=Linear({part: times})))
             continue
         raised = power_of_term(c, found[0], times)
-        if raised is None or (len(exponent.parts) > 1 and leaves_range(c, raised)):
+        if raised is None or (len(exponent.parts) > 1 and leaves_range(c, raised, beside)):
             term = term.times(Term(exponent=Linear({part: times})))
         else:
             term, guards = term.times(raised), guards | found[1]
     return as_scaled([term], guards)
 
 
-def leaves_range(c: Companions, term: Term) -> bool:
-    """A high power of a plain value among the factors: its logarithm in the exponent, scaled, stays in range."""
-    return any(not -1 <= p <= 1 and not is_sum_of_exponentials(c, n) for n, p in term.factors.items())
+def leaves_range(c: Companions, term: Term, beside: bool) -> bool:
+    """A power of a plain value among the factors that leaves the range, or has a slope that does: its logarithm in the
+    exponent, scaled, stays. `beside`: with an exponential beside it that is so for all powers but the first."""
+    powers = (p for n, p in term.factors.items() if not is_sum_of_exponentials(c, n))
+    return any(p != 1 if beside else not -1 <= p <= 1 for p in powers)
 
 
 def exponential_of(c: Companions, part: Node) -> tuple[Term, frozenset[Node]] | None:

@@ -81,6 +81,7 @@ def _with_limits(c: Companions, t: Node, term: Term, own: list[Node], whole: Lin
     factors = _plain_factors(c, whole)
     if not factors:
         return None
+    own = [p for p in own if p in factors]
     where = {p: _is_zero(c, p) for p in factors}
     apart = {p: zero if p in own else c.build.elementwise("and", zero, _is_zero(c, t)) for p, zero in where.items()}
     safe = {p: _select(c, apart[p], c.build.number(ONE, p.dtype), p) for p in factors}
