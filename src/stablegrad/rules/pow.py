@@ -15,6 +15,8 @@ from stablegrad.rules.rule import Rewritten, rule
 from stablegrad.rules.value import write_scaled, write_term
 from stablegrad.rules.vanished import keep_divided
 
+NEAR = 8  # products and quotients between a quotient and the product along axes in it
+
 
 @rule("integer_pow", "square", "pow", "mul", "div")
 def power_that_undoes_root(c: Companions, node: Node) -> Rewritten | None:
@@ -85,7 +87,7 @@ def _powered(c: Companions, node: Node, power: float) -> Node | None:
 @rule("div", "mul")
 def product_over_factor(c: Companions, node: Node) -> Rewritten | None:
     """prod(x) / x is the product of the others, also where a factor is 0; anything may stand beside it."""
-    if not c.facts.reach(node) & QUOTIENT or c.trivial(node):
+    if not c.facts.reach(node) & QUOTIENT or not _holds_product(node) or c.trivial(node):
         return None
     term, guards = c.single(node)
     for above, up in term.factors.items():
@@ -100,6 +102,15 @@ def product_over_factor(c: Companions, node: Node) -> Rewritten | None:
             others = c.build.mul(others, write_term(c, rest, node))
         return Rewritten(others, "0 / 0 where a factor is 0; the product of the others is what remains")
     return None
+
+
+def _holds_product(node: Node, depth: int = NEAR) -> bool:
+    """A product along axes is among the factors of `node`: all others are asked nothing more."""
+    if node.op.name == "reduce_prod":
+        return True
+    if depth == 0 or node.op.name not in ("mul", "div", "neg", "arrange", "reshape", "cast"):
+        return False
+    return any(_holds_product(i, depth - 1) for i in node.inputs)
 
 
 def _product_along(c: Companions, node: Node) -> tuple[Node, tuple[int, ...]] | None:
