@@ -18,6 +18,7 @@ from spellings import jets
 from spellings.binary import LOGITS_AND_TARGETS, SOFT_TARGETS, binary
 from spellings.bound import Exact, exact
 from spellings.branches import BRANCHES
+from spellings.differences import DIFFERENCES
 from spellings.elementwise import POINTS, Elementwise
 from spellings.exponentials import EXPONENTIALS
 from spellings.jets import Jet
@@ -190,7 +191,7 @@ def _row_cases(kind: str) -> Callable[[str], tuple[Case, ...]]:
 def programs() -> Iterator[Generated]:
     """Every generated program, those of one group together."""
     for context in CONTEXTS:
-        for member in (*FROM_SIGMOIDS, *EXPONENTIALS, *BRANCHES, *LIMITS, *POWERS):
+        for member in (*FROM_SIGMOIDS, *EXPONENTIALS, *DIFFERENCES, *BRANCHES, *LIMITS, *POWERS):
             yield _elementwise(member, context)
         for row_member in (*OF_ROWS, *LENGTHS, *PRODUCTS):
             yield _of_rows(row_member, context)

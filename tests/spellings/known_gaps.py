@@ -39,7 +39,6 @@ GAPS = (
     ),
     # derivatives
     Gap(AT_0, r"^elementwise-(entropy\.|entropy_xlogy\.)"),
-    Gap(AT_0, r"^elementwise-logistic_density\.symmetric-"),
     Gap(AT_0, r"^elementwise-sinc\."),
     Gap("log(2) stands apart, and is rounded before it cancels", r"^elementwise-log_cosh\.logaddexp-"),
     Gap(

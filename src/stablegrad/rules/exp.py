@@ -12,7 +12,6 @@ from stablegrad.rules.logarithm import log_of, log_of_term, write_linear
 from stablegrad.rules.powers import joined_signs, mantissas_apart, power_of_term
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.scaled_exponentials import exponential_of
-from stablegrad.rules.sqrt import square_root
 from stablegrad.rules.value import write_scaled, write_term
 
 
@@ -91,6 +90,8 @@ def root_of_scaled(c: Companions, node: Node) -> Rewritten | None:
         return None
     if not has_exponential(c, base) or c.trivial(node) or not has_exponential(c, node):
         return None
+    from stablegrad.rules.sqrt import square_root  # later: the rules of this file come before those of that one
+
     if node.op.name in ("sqrt", "rsqrt") and _weighted(c, base) and square_root(c, base) is not None:
         return None  # a length: its squares are scaled, and the slopes of its entries do not meet
     inverse = _inverse_of_plain(c, node)

@@ -88,5 +88,4 @@ def logaddexp_of_logarithms(c: Companions, node: Node) -> Rewritten | None:
 
 
 def _is_logarithm(c: Companions, node: Node) -> bool:
-    """A logarithm stands in `node`, other than that of a logaddexp, which is right as it is."""
-    return any(part.op.name != "logaddexp" and log_argument(c, part) is not None for part in c.linear(node).parts)
+    return any(log_argument(c, part) is not None for part in c.linear(node).parts)

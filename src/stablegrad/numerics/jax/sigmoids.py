@@ -52,7 +52,7 @@ def sigmoid_difference(a: jax.Array, b: jax.Array) -> jax.Array:
     of the range; equal ones differ by 0.
 
     >>> print(f"{sigmoid_difference(31.0, 30.0):.4e}")
-    5.9152e-14
+    5.9151e-14
     """
     return sigmoid_gap(a, b, a - b)
 
