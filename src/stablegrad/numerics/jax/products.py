@@ -61,8 +61,10 @@ def _mul_exp_rule(primals, tangents):
     def by_e(de):
         # Where the value overflows too: a saturated function of it has a slope of 0, which must not meet an infinity.
         beyond = (lax.abs(value) == jnp.inf) & (lax.abs(m) < jnp.inf)
-        held = select(beyond, lax.min(half, lax.full_like(half, jnp.finfo(e.dtype).max)), 0.0)
-        return select(beyond, 0.0, value) * de + select(beyond, m, 0.0) * de * held * held
+        held = select(beyond, lax.min(half, lax.full_like(half, jnp.finfo(e.dtype).max)), 1.0)
+        # The tangent itself is chosen, not multiplied by 0: what comes back may be infinite.
+        within = select(beyond, 0.0, value) * select(beyond, 0.0, de)
+        return within + select(beyond, m, 0.0) * select(beyond, de, 0.0) * held * held
 
     return value, combined(m, (tangents[0], by_m), (tangents[1], by_e))
 
