@@ -37,6 +37,11 @@ GAPS = (
         r"^(?!two_classes).*-softplus_of_logits-sum_inside_log$",
         "eager float32",
     ),
+    Gap(
+        "exp(sum of logarithms) under a mean: each is rounded before they are summed, 1.2 to 1.8 times the bound",
+        r"^rows-mixture\.exp_of_logs-",
+        "jit float64",
+    ),
     # derivatives
     Gap(AT_0, r"^elementwise-(entropy\.|entropy_xlogy\.)"),
     Gap(AT_0, r"^elementwise-sinc\."),
