@@ -70,7 +70,7 @@ def _shifted_exponentials(x, maximum, axis):
     return lax.exp(bounded - spread(within_range(maximum), x, axis))
 
 
-SHORT = 32
+SHORT = 64
 """Rows along the last dimension up to this length take both sums in one pass, whether or not the second is needed."""
 
 LARGE = 2**14
