@@ -55,6 +55,11 @@ def gated_unit_other_way(x, h):
     return z * jnp.tanh(x @ W + h) + h * (1.0 - z)
 
 
+def gated_unit_negated(x, h):
+    z = nn.sigmoid(x @ W + h @ W.T)
+    return (-z + 1) * jnp.tanh(x @ W) + z * h
+
+
 def transformer_block(x):
     x = x + attention(layer_norm(x))
     return x + nn.gelu(layer_norm(x) @ W) @ W.T
@@ -96,6 +101,7 @@ PROGRAMS = {
     "convolution block": (convolution_block, X),
     "gated unit": (gated_unit, X, H),
     "gated unit, the other way": (gated_unit_other_way, X, H),
+    "gated unit, negated": (gated_unit_negated, X, H),
     "transformer block": (transformer_block, X),
     "Adam of optax": (adam, X, H),
     "Adam by hand": (adam_by_hand, X, H, H, H**2),

@@ -17,6 +17,7 @@ NORMS = {
     "sqrt(sum(x**2))": lambda x: jnp.sqrt(jnp.sum(x**2)),
     "sum(x x)**0.5": lambda x: jnp.sum(x * x) ** 0.5,
     "sqrt(dot)": lambda x: jnp.sqrt(jnp.dot(x, x)),
+    "jnp.hypot": lambda x: jnp.hypot(x[0], x[1]),
     "hypot by hand": lambda x: jnp.sqrt(x[0] ** 2 + x[1] ** 2),
 }
 SOFTMAXES = {

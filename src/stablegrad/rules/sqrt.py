@@ -30,10 +30,23 @@ def root_of_squares(c: Companions, node: Node) -> Rewritten | None:
     return Rewritten(written, "squares leave the range before their root does, and its slope at 0 is infinite")
 
 
-@rule("mul")
+@rule("mul", "select")
 def length_by_maximum(c: Companions, node: Node) -> Rewritten | None:
     """max(|a|, |b|) sqrt(1 + (min(|a|, |b|) / max(|a|, |b|))**2), the library's hypot: the engine's derivative of the
-    quotient squares the larger one."""
+    quotient squares the larger one. Also where it is chosen against the maximum itself, which is 0 then."""
+    length = _by_maximum(c, node) if node.op.name == "mul" else _unless_maximum_is_0(c, node)
+    return None if length is None else Rewritten(length, "the square of a length leaves the range")
+
+
+def _unless_maximum_is_0(c: Companions, node: Node) -> Node | None:
+    which, otherwise, taken = node.inputs if len(node.inputs) == 3 else (None, None, None)
+    if which is None or otherwise is None or which.op.name != "eq" or otherwise.op.name != "mul":
+        return None
+    at_0 = taken in which.inputs and any(literal_number(i) == 0 for i in which.inputs)
+    return _by_maximum(c, otherwise) if at_0 and taken in otherwise.inputs else None
+
+
+def _by_maximum(c: Companions, node: Node) -> Node | None:
     for larger, root in (node.inputs, node.inputs[::-1]):
         sides = _of_two_magnitudes(larger, "max")
         if sides is None or root.op.name != "sqrt" or root.inputs[0].op.name != "add":
@@ -43,8 +56,7 @@ def length_by_maximum(c: Companions, node: Node) -> Rewritten | None:
         if ratio is not None and ratio.op.name == "div" and _of_two_magnitudes(ratio.inputs[0], "min") == sides:
             below = ratio.inputs[1]
             if below is larger or (below.op.name == "select" and larger in below.inputs):
-                length = c.build.elementwise("norm_of_terms", *sides)
-                return Rewritten(length, "the square of a length leaves the range")
+                return c.build.elementwise("norm_of_terms", *sides)
     return None
 
 

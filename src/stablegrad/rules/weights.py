@@ -22,6 +22,8 @@ def only_weighs(c: Companions, node: Node) -> bool:
     of = [i for i in node.inputs if literal_number(i) is None]
     if len(of) != 1:
         return False
+    if of[0].op.name == "neg":  # -z + 1
+        of = list(of[0].inputs)
     name = of[0].op.name
     if name == "tanh":
         return _all_read(c, node, lambda product, beside: not c.facts.reach(beside) & (EXPONENTIAL | LOGARITHM))
