@@ -55,6 +55,7 @@ def _texts(lines: list[str]) -> list[str]:
 ELEMENTWISE, ROWS, PAIRS, ENDS = map(_texts, (ELEMENTWISE, ROWS, PAIRS, ENDS))
 VALUES = [0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, -3.0, 1e-4, -1e-4, 1e-8, 10.0, -10.0, 20.0, -20.0, 50.0, -50.0, 89.0]
 VALUES += [-89.0, 120.0, -120.0, 1e4, 1e-30, 1e-39, 1e30]
+NOT_FINITE = [np.inf, -np.inf, np.nan]
 
 
 Choose = Callable[[Sequence[Any]], Any]
@@ -77,8 +78,9 @@ def _vector(choose: Choose) -> str:
 
 
 def rows(choose: Choose, count: int) -> np.ndarray:
-    """Arguments, of shape (count, SIZE), at which programs break; every third row is a tie."""
-    drawn = [[choose(VALUES) for _ in range(SIZE)] for _ in range(count)]
+    """Arguments, of shape (count, SIZE), at which programs break; every third row is a tie, every eighth may hold what
+    is no number."""
+    drawn = [[choose(VALUES + NOT_FINITE * 2 if k % 8 == 7 else VALUES) for _ in range(SIZE)] for k in range(count)]
     return np.array([[row[0]] * SIZE if k % 3 == 0 else row for k, row in enumerate(drawn)], np.float32)
 
 

@@ -288,7 +288,14 @@ def _select(node: Node, bounds: list[Interval]) -> Interval:
     if len(node.inputs) != 3:
         return _hull(node, bounds[1:])
     which, otherwise, taken = node.inputs
-    return _hull(node, [_where(which, otherwise, False, bounds[1]), _where(which, taken, True, bounds[2])])
+    cases = [(otherwise, _where(which, otherwise, False, bounds[1])), (taken, _where(which, taken, True, bounds[2]))]
+    numbers = [bound for case, bound in cases if not _is_nan(case)]
+    return _hull(node, numbers) if numbers else EVERYTHING
+
+
+def _is_nan(node: Node) -> bool:
+    node = node.inputs[0] if node.op.name == "arrange" else node
+    return node.op.name == "literal" and is_float(node.dtype) and bool(np.isnan(node.value))
 
 
 def _where(which: Node, x: Node, holds: bool, bound: Interval) -> Interval:

@@ -53,6 +53,9 @@ class Companions:
         self.build = Builder(graph)
         self.facts = facts
         self.reductions: dict[Node, tuple[Term, tuple[int, ...]]] = {}
+        self.taken_out: dict[
+            Node, list[Linear]
+        ] = {}  # a sum along axes -> what stood in front of it, as it was taken out
         self.means: dict[Node, Term] = {}  # a mean under a softmax -> what it is for a logarithm
         self.others: dict[Node, Linear] = {}  # log_sum_others -> the exponent that it sums over
         self.joined: dict[Node, Term] = {}  # a product of factors of unknown sign that stands as one -> those factors

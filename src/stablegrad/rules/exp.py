@@ -5,7 +5,7 @@ from __future__ import annotations
 from stablegrad.facts.reach import EXPONENTIAL, LOGARITHM
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.companions import Companions
-from stablegrad.rules.forms import HALF, ONE, Term, is_mask
+from stablegrad.rules.forms import HALF, ONE, Linear, Term, is_mask
 from stablegrad.rules.hazards import has_exponential, is_sum_of_exponentials, made_of_nonnegative, safely_positive
 from stablegrad.rules.layout import under_moves
 from stablegrad.rules.logarithm import log_of, log_of_term, write_linear
@@ -22,10 +22,36 @@ def exponential_of_logarithm(c: Companions, node: Node) -> Rewritten | None:
         return None
     if not any(exponential_of(c, part) is not None for part in c.linear(node.inputs[0]).parts):
         return None
-    if c.trivial(node):
+    if c.trivial(node) or _only_sums_grow(c, c.linear(node.inputs[0])):
         return None
     written = write_scaled(c, c.scaled(node), node)
     return None if written is node else Rewritten(written, "the exponential undoes a logarithm in its argument")
+
+
+def _only_sums_grow(c: Companions, exponent: Linear) -> bool:
+    """exp(logsumexp(x) - c): a sum of exponentials multiplied by one that none of its terms meets is best left in the
+    exponent, which the program may have shifted into range by itself."""
+    beside: set[Node] = set()
+    inside: set[Node] = set()
+    for part, times in exponent.parts.items():
+        found = exponential_of(c, part)
+        if found is None:
+            beside.add(part)
+            continue
+        factors = found[0].factors
+        if times <= 0 or not factors or found[0].exponent or not all(is_sum_of_exponentials(c, f) for f in factors):
+            return False
+        for factor in factors:
+            inside |= _exponents_in(c, factor)
+    return bool(beside) and bool(inside) and beside.isdisjoint(inside)
+
+
+def _exponents_in(c: Companions, factor: Node) -> set[Node]:
+    """The parts of the exponents in a sum of exponentials; none if they are not to be seen."""
+    core = under_moves(c, factor)
+    if core is not None:
+        return set(c.reductions[core][0].exponent.parts)
+    return {part for term in c.terms_of(factor) or () for part in term.exponent.parts}
 
 
 @rule("expm1")

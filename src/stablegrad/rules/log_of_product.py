@@ -13,10 +13,12 @@ from stablegrad.graph.rational import Rational, magnitude
 from stablegrad.rules.forms import ONE, Linear, Term
 from stablegrad.rules.hazards import HUGE, TINY, is_sum_of_exponentials
 from stablegrad.rules.log_of_sum import mantissa_and_exponent
+from stablegrad.rules.structure import is_sum_of_squares
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
 
+TWO = ONE + ONE
 MANY = 5  # the largest power that is written as so many factors
 
 
@@ -37,26 +39,51 @@ def holds_exponentials(c: Companions, node: Node) -> bool:
 def together(
     c: Companions, linear: Linear, plain: Callable[[Node], bool]
 ) -> tuple[Linear, list[tuple[Node, Rational]]]:
-    """Logarithms of plain nonnegative values with opposite or equal coefficients, written as one: the rest of the sum,
-    and the nodes with their coefficients."""
-    groups: dict[Rational, list[Node]] = {}
+    """Logarithms of plain values with opposite or equal coefficients, written as one: the rest of the sum, and the
+    nodes with their coefficients.
+
+    At most one of the values of a group is of unknown sign. A sum of squares is the square of a length.
+    """
+    groups: dict[Rational, dict[Node, tuple[Node, Rational]]] = {}  # size -> logarithm -> its argument, coefficient
     for part, times in linear.parts.items():
-        if part.op.name != "log" or c.terms_of(part.inputs[0]) is not None:
-            continue
-        if c.facts.nonnegative(part.inputs[0]) and plain(part):
-            groups.setdefault(magnitude(times), []).append(part)
-    if all(len(parts) < 2 for parts in groups.values()):
-        return linear, []
+        found = _plain_argument(c, part, plain)
+        if found is not None:
+            argument, number = found
+            group = groups.setdefault(magnitude(times * number), {})
+            if c.facts.nonnegative(argument) or all(c.facts.nonnegative(n) for n, _ in group.values()):
+                group[part] = argument, times * number
     pieces: list[tuple[Node, Rational]] = []
     taken: set[Node] = set()
-    for times, parts in groups.items():
-        if len(parts) < 2:
+    for size, group in groups.items():
+        factors: dict[Node, Rational] = {argument: ONE if times > 0 else -ONE for argument, times in group.values()}
+        if len(factors) < 2 or len(factors) < len(group):
             continue
-        factors: dict[Node, Rational] = {p.inputs[0]: ONE if linear.parts[p] > 0 else -ONE for p in parts}
-        pieces.append((_written(c, Term(factors=factors), parts[0].inputs[0]), times))
-        taken.update(parts)
+        pieces.append((_written(c, Term(factors=factors), next(iter(factors))), size))
+        taken.update(group)
+    if not taken:
+        return linear, []
     left = {p: k for p, k in linear.parts.items() if p not in taken}
     return Linear(left, linear.constant, linear.logs), pieces
+
+
+def _plain_argument(c: Companions, part: Node, plain: Callable[[Node], bool]) -> tuple[Node, Rational] | None:
+    """(v, k) where `part` is k log(v), v plain."""
+    if part.op.name != "log" or c.terms_of(part.inputs[0]) is not None:
+        return None
+    length = _length(c, part.inputs[0])
+    if length is not None:
+        return length, TWO
+    return (part.inputs[0], ONE) if plain(part) else None
+
+
+def _length(c: Companions, node: Node) -> Node | None:
+    """The length whose square `node` is, a sum of squares which may be laid out in some way; else None."""
+    from stablegrad.rules.sqrt import length_of
+
+    if node.op.name in ("arrange", "reshape"):
+        inner = _length(c, node.inputs[0])
+        return None if inner is None else c.build.move_like(node, {0: inner})
+    return length_of(c, node) if is_sum_of_squares(c, node) else None
 
 
 def _written(c: Companions, term: Term, like: Node) -> Node:

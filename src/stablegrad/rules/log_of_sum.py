@@ -20,6 +20,7 @@ from stablegrad.rules.layout import (
     under_moves,
 )
 from stablegrad.rules.rule import once
+from stablegrad.rules.taken_out import put_back
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
@@ -270,7 +271,13 @@ def weighted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node:
         else:
             left.remove(opposite)
             operands += _difference(c, term, opposite, node)
-    return c.build.elementwise("log_sum_terms", *operands, params=(place,))
+    return c.build.elementwise("log_sum_terms", *map(_number_itself, operands), params=(place,))
+
+
+def _number_itself(operand: Node) -> Node:
+    """A number instead of an array of it: a 1 among the mantissas is told by it."""
+    spread = operand.op.name == "arrange" and operand.inputs[0].op.name == "literal"
+    return operand.inputs[0] if spread else operand
 
 
 def _cancels(one: Term, other: Term) -> bool:
@@ -353,16 +360,23 @@ def along_axes(
         rest, x, place = others
         return rest, place(c.build.keep("log_one_minus_softmax", x, axes)), -times, set()
     partner = _normaliser(c, core, node, times, logs, whole)
-    x = rest_node(c, r)
+    gone: set[Node] = set() if partner is None else {partner}
     if partner is not None:
         c.written.add(under_moves(c, partner.inputs[0]))  # type: ignore[arg-type]
-        x = c.build.keep("log_softmax", x, axes)
+        x = c.build.keep("log_softmax", rest_node(c, r), axes)
+    else:
+        back = put_back(c, core, node, times, pool.parts)
+        if back is not None:
+            r, taken = back
+            rest = Linear({p: k for p, k in rest.parts.items() if p not in taken}, rest.constant, rest.logs)
+            gone = taken & set(logs)
+        x = rest_node(c, r)
     if under.factors:
         weights = write_term(c, Term(factors=under.factors), x)
         summed = c.build.along("logsumexp_weighted", x, axes, weights)
     else:
         summed = c.build.along("logsumexp", x, axes)
-    return rest, moved_as(c, core, node)(summed), times, ({partner} if partner is not None else set())
+    return rest, moved_as(c, core, node)(summed), times, gone
 
 
 def rest_node(c: Companions, r: Linear) -> Node:

@@ -44,7 +44,7 @@ def log_of_term(c: Companions, term: Term, like: Node) -> Linear:
     if not term.coefficient:
         return Linear({log_node(c, c.build.full(0, like)): ONE})
     term, shares = _shares_of_one(c, opened(c, term) if c.means else term, like)
-    term = joined_signs(c, differences_apart(c, term, like), lambda factor: is_plain(c, factor))
+    term = joined_signs(c, differences_apart(c, term, like), lambda factor: _holds_no_exponential(c, factor))
     out = term.exponent.plus(shares)
     if term.coefficient < 0:  # every factor is known to be nonnegative: log of a negative number
         out = out.plus(Linear({log_node(c, c.build.full(-ONE, like)): ONE})).with_log(-term.coefficient)
@@ -53,7 +53,7 @@ def log_of_term(c: Companions, term: Term, like: Node) -> Linear:
     for node, power in term.factors.items():
         if _is_even(power) and not c.facts.nonnegative(node):
             node = c.build.elementwise("abs", node)
-        elif power.denominator != 1 and not c.facts.nonnegative(node) and under_moves(c, node) is None:
+        elif power.denominator != 1 and not c.facts.nonnegative(node) and is_plain(c, node):
             node = c.build.elementwise("nonnegative", node)  # the slope of a root of a negative number is NaN too
         out = out.plus(Linear({log_node(c, node): power}))
     return out
@@ -171,6 +171,10 @@ def is_plain(c: Companions, node: Node) -> bool:
     return c.terms_of(node) is None and shifted(c, inner) is None and structure.log_by_structure(c, node) is None
 
 
+def _holds_no_exponential(c: Companions, node: Node) -> bool:
+    return is_plain(c, node) or (c.terms_of(node) is not None and not is_sum_of_exponentials(c, node))
+
+
 def _write_masked(c: Companions, linear: Linear, masked: dict[Node, Rational], like: Node) -> Node:
     """The sum without the logarithms of masks, then -inf where a mask is 0; where the exponent under one of its sums is
     masked already, that one."""
@@ -194,8 +198,10 @@ def _write_masked(c: Companions, linear: Linear, masked: dict[Node, Rational], l
 
 
 @once
-def _rank(c: Companions, node: Node) -> tuple[int, bool]:
-    return _kind(c, node), not log_of_sum.is_difference(c, node)
+def _rank(c: Companions, node: Node) -> tuple[int, bool, bool]:
+    core = under_moves(c, node)
+    takes_sums = core is not None and any(p.op.name == "log" for t in c.taken_out.get(core, ()) for p in t.parts)
+    return _kind(c, node), not takes_sums, not log_of_sum.is_difference(c, node)
 
 
 def _kind(c: Companions, node: Node) -> int:
@@ -280,8 +286,8 @@ def _worth_moving(c: Companions, source: Node) -> bool:
 
 def _written_sum(c: Companions, rest: Linear, pieces: list[Node], like: Node) -> Node:
     """The remaining parts, reusing sums that the program has already, then the pieces."""
-    build, out = c.build, []
-    parts = dict(rest.parts)
+    build, parts = c.build, dict(rest.parts)
+    out = _below_own_peaks(c, parts, like) if len(parts) > 2 else []
     if len(parts) > 1 or any(k not in (1, -1) for k in parts.values()):
         for part in sorted(rest.parts, key=lambda n: n.order):
             found = _known_sum(c, part, parts, like) if part in parts else None
@@ -298,6 +304,26 @@ def _written_sum(c: Companions, rest: Linear, pieces: list[Node], like: Node) ->
         return build.full(number, like)
     total = build.total(out)
     return build.add(total, build.number(number, like.dtype)) if number else total
+
+
+PEAKS = frozenset(["shift", "shift_weighted", "reduce_max", "reduce_min"])
+
+
+def _below_own_peaks(c: Companions, parts: dict[Node, Rational], like: Node) -> list[Node]:
+    """k (x - max(x)) for each x of which both stand among the parts, which it takes: small where both are large."""
+    out = []
+    for part, times in list(parts.items()):
+        peak = part
+        while peak.op.name in ("arrange", "reshape", "stop_gradient"):
+            peak = peak.inputs[0]
+        if part not in parts or peak.op.name not in PEAKS or peak.inputs[0].shape != like.shape:
+            continue
+        below = c.linear(peak.inputs[0])
+        if below.parts and all(parts.get(n) == -times * k for n, k in below.parts.items()):
+            out.append(c.build.scale(c.build.elementwise("sub", peak.inputs[0], part), -times))
+            for n in (part, *below.parts):
+                del parts[n]
+    return out
 
 
 def _known_sum(

@@ -19,6 +19,7 @@ from stablegrad.rules.masks import cast_mask, mask
 from stablegrad.rules.means import is_mean, opened
 from stablegrad.rules.rule import once
 from stablegrad.rules.scaled_exponentials import as_scaled
+from stablegrad.rules.taken_out import remember
 
 if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions, Scaled
@@ -186,13 +187,14 @@ def _nothing_gained(c: Companions, terms: list[Term]) -> bool:
 def _reduced_term(c: Companions, term: Term, axes: tuple[int, ...], shape: tuple[int, ...], dtype: Any) -> Term:
     """The sum of a term along axes: what is constant along them in front, the sum of the rest as a factor."""
     outside, rest = split_along(c, _signed_sums_shifted(c, as_exponent(c, term, axes), axes), axes)
-    outside = drop_term(c, outside, axes)
+    inside, outside = outside, drop_term(c, outside, axes)
     if not rest.factors and not rest.exponent:
         return outside.scaled(math.prod(shape[k] for k in axes))
     like = next(iter((*rest.factors, *rest.exponent.parts)))
     virtual = c.build.along("reduce_sum", c.raw_term(rest, like), axes)
     if rest.exponent:
         c.reductions[virtual] = (rest, axes)
+        remember(c, virtual, inside)
     return outside.times(Term(factors={virtual: ONE}))
 
 

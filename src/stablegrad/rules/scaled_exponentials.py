@@ -12,7 +12,7 @@ from stablegrad.rules import companions as _companions
 from stablegrad.rules.arguments import log_argument
 from stablegrad.rules.composites import with_composites
 from stablegrad.rules.differences import expand, simplified_sum
-from stablegrad.rules.forms import HALF, ONE, Linear, Term, collect
+from stablegrad.rules.forms import HALF, ONE, Linear, Term, collect, is_mask
 from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.joined import joined
 from stablegrad.rules.layout import move_term
@@ -37,8 +37,10 @@ def exponential(c: Companions, exponent: Linear) -> Scaled:
     term = Term(exponent=Linear(constant=exponent.constant, logs=exponent.logs))
     guards: frozenset[Node] = frozenset()
     beside = any(found is None for found in found_of.values())
+    plain = [p for p, found in found_of.items() if found is not None and _has_plain(c, found[0])]
+    closed = set(_all_but_one(c, plain, found_of)) if beside and len(plain) > 1 else ()
     for part, times in exponent.parts.items():
-        found = found_of[part]
+        found = found_of[part] if part not in closed else None
         if found is None:
             term = term.times(Term(exponent=Linear({part: times})))
             continue
@@ -48,6 +50,23 @@ def exponential(c: Companions, exponent: Linear) -> Scaled:
         else:
             term, guards = term.times(raised), guards | found[1]
     return as_scaled([term], guards)
+
+
+def _has_plain(c: Companions, term: Term) -> bool:
+    return any(not is_mask(n) and not is_sum_of_exponentials(c, n) for n in term.factors)
+
+
+def _all_but_one(
+    c: Companions, plain: list[Node], found_of: dict[Node, tuple[Term, frozenset[Node]] | None]
+) -> list[Node]:
+    """Logarithms of plain values that stay in an exponent with something else beside them: a product of such values may
+    leave the range where it does not. One that can be of 0, where its slope is infinite, is opened."""
+
+    def safe(part: Node) -> bool:
+        found = found_of[part]
+        return found is not None and all(map(c.facts.positive, found[0].factors))
+
+    return sorted(plain, key=safe)[1:]
 
 
 def leaves_range(c: Companions, term: Term, beside: bool) -> bool:

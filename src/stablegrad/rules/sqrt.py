@@ -34,11 +34,14 @@ def root_of_squares(c: Companions, node: Node) -> Rewritten | None:
 def length_by_maximum(c: Companions, node: Node) -> Rewritten | None:
     """max(|a|, |b|) sqrt(1 + (min(|a|, |b|) / max(|a|, |b|))**2), the library's hypot: the engine's derivative of the
     quotient squares the larger one. Also where it is chosen against the maximum itself, which is 0 then."""
-    length = _by_maximum(c, node) if node.op.name == "mul" else _unless_maximum_is_0(c, node)
+    length = _by_maximum(c, node) if node.op.name == "mul" else unless_maximum_is_0(c, node)
+    if length is not None and any(c.facts.reach(side) & ROOT for side in length.inputs):
+        return None  # the slope of a root of 0 is infinite: the length's, 0 there, must not meet it
     return None if length is None else Rewritten(length, "the square of a length leaves the range")
 
 
-def _unless_maximum_is_0(c: Companions, node: Node) -> Node | None:
+def unless_maximum_is_0(c: Companions, node: Node) -> Node | None:
+    """The length, where `node` chooses between it and the maximum."""
     which, otherwise, taken = node.inputs if len(node.inputs) == 3 else (None, None, None)
     if which is None or otherwise is None or which.op.name != "eq" or otherwise.op.name != "mul":
         return None

@@ -35,10 +35,13 @@ def log_of_squares(c: Companions, node: Node) -> Node | None:
     from stablegrad.rules.sqrt import length_of
 
     node = node.inputs[0] if node.op.name == "nonnegative" else node
-    if node.op.name not in ("reduce_sum", "dot_general", "add") or safely_positive(c, node):
-        return None
-    length = length_of(c, node)
+    length = length_of(c, node) if is_sum_of_squares(c, node) else None
     return None if length is None else c.build.scale(c.build.elementwise("log", length), 2)
+
+
+def is_sum_of_squares(c: Companions, node: Node) -> bool:
+    """`node` may be the square of a length, and may leave the range where the length does not."""
+    return node.op.name in ("reduce_sum", "dot_general", "add") and not safely_positive(c, node)
 
 
 def gains(c: Companions, node: Node) -> bool:
@@ -73,7 +76,9 @@ def _log_number(x: float) -> float:
 def _monotone(c: Companions, node: Node) -> Node | None:
     """log max(a, b) = max(log a, log b), also min and clamp, where every operand is nonnegative or the larger one."""
     operands = node.inputs
-    if not any(gains(c, i) for i in operands) or not all(c.facts.nonnegative(i) for i in operands):
+    if not any(gains(c, i) and not _is_length(c, i) for i in operands) or not all(
+        c.facts.nonnegative(i) for i in operands
+    ):
         return None
     logs = [_log(c, i) for i in operands]
     if any(log is None for log in logs):
@@ -81,6 +86,17 @@ def _monotone(c: Companions, node: Node) -> Node | None:
     if node.op.name in ("max", "min") and len(logs) == 2:
         logs = [*_apart_where_not_taken(c, node, [log for log in logs if log is not None])]
     return c.graph.node(node.op.name, logs, node.params, node.shape, node.dtype)  # type: ignore[arg-type]
+
+
+def _is_length(c: Companions, node: Node) -> bool:
+    """The root of a sum of squares, or the library's hypot: it is in range by itself, and so is its logarithm."""
+    from stablegrad.rules.sqrt import unless_maximum_is_0
+
+    while node.op.name in ("arrange", "reshape"):
+        node = node.inputs[0]
+    if node.op.name == "select":
+        return unless_maximum_is_0(c, node) is not None
+    return node.op.name == "sqrt" and log_of_squares(c, node.inputs[0]) is not None
 
 
 def _apart_where_not_taken(c: Companions, node: Node, logs: list[Node]) -> list[Node]:
@@ -142,7 +158,7 @@ def _cumulative_sum(c: Companions, node: Node) -> Node | None:
 
 def _select(c: Companions, node: Node) -> Node | None:
     which, *cases = node.inputs
-    if not any(gains(c, i) for i in cases):
+    if not any(gains(c, i) and not _is_length(c, i) for i in cases):
         return None
     logs = [_log(c, i) for i in cases]
     if all(literal_number(i) is not None or log is None or log.inputs == (i,) for i, log in zip(cases, logs)):

@@ -23,6 +23,7 @@ from stablegrad.rules.log_of_sum import write_sum
 from stablegrad.rules.masks import above_own_sum, masks_of, outside, selected, unmasked
 from stablegrad.rules.pairs import LARGE, apart, cosines_of, is_pair, open_pairs, sinh_of
 from stablegrad.rules.powers import divided, less, raised
+from stablegrad.rules.taken_out import put_back
 from stablegrad.rules.vanished import finite_where_raised, parts_of
 
 if TYPE_CHECKING:
@@ -95,6 +96,10 @@ def _written_term(c: Companions, term: Term, like: Node) -> Node:
     coefficient, exponent = term.coefficient, term.exponent
     factors: dict[Node, Rational] = dict(term.factors)
     for node, power in term.factors.items():
+        core = under_moves(c, node)
+        under = None if core is None else c.reductions[core][0]
+        if under is not None and not under.factors and under.exponent.parts.keys().isdisjoint(exponent.parts):
+            continue  # shifted by its largest exponent it is 1 at least: a root of it is as safe as it is
         if power.denominator != 1 and is_sum_of_exponentials(c, node) and c.facts.nonnegative(node):
             exponent = exponent.plus(Linear({c.build.elementwise("log", node): power}))
             del factors[node]
@@ -212,11 +217,23 @@ def open_factors(c: Companions, term: Term, like: Node) -> tuple[Node | None, Li
     exponent."""
     exponent, mantissa = term.exponent, None
     for node, power in sorted(term.factors.items(), key=lambda item: item[0].order):
-        found = shifted(c, node)
+        core = under_moves(c, node)
+        found: tuple[Node, Node] | None
+        back = put_back(c, core, node, power, exponent.parts) if core is not None else None
+        if core is not None and back is not None:
+            inside, taken = back
+            exponent = Linear(
+                {p: k for p, k in exponent.parts.items() if p not in taken}, exponent.constant, exponent.logs
+            )
+            mantissa_of_sum, shift = _shifted_reduction(c, core, inside)
+            place = moved_as(c, core, node)
+            found = place(mantissa_of_sum), place(shift)
+        else:
+            found = shifted(c, node)
         value = node
         if found is not None:
             value, shift = found
-            exponent = exponent.plus(Linear({shift: ONE}), power)
+            exponent = exponent.plus(c.linear(shift), power)
         if power == -1 and mantissa is not None:
             mantissa = divided(c, mantissa, value)
             continue
@@ -230,7 +247,7 @@ def shifted(c: Companions, node: Node) -> tuple[Node, Node] | None:
     core = under_moves(c, node)
     if core is not None:
         place = moved_as(c, core, node)
-        m, s = _shifted_reduction(c, core)
+        m, s = _shifted_reduction(c, core, c.reductions[core][0].exponent)
         return place(m), place(s)
     if node.op.name in ("move", "reshape", "arrange") and moved_inputs(node) == (0,):
         inner = shifted(c, node.inputs[0])
@@ -243,21 +260,29 @@ def shifted(c: Companions, node: Node) -> tuple[Node, Node] | None:
     return _shifted_terms(c, node, terms)
 
 
-def _shifted_reduction(c: Companions, core: Node) -> tuple[Node, Node]:
+def _shifted_reduction(c: Companions, core: Node, exponent: Linear) -> tuple[Node, Node]:
+    """The largest of k z is k times the largest z, which may cancel against it in what stands beside the sum."""
     c.written.add(core)
     under, axes = c.reductions[core]
     like = next(iter(under.exponent.parts))
-    x = write_sum(c, under.exponent, like)
+    times = _common_multiple(exponent)
+    x = write_sum(c, exponent.scaled(quotient(ONE, times)), like)
     if under.factors:
         weights = write_term(c, Term(factors=under.factors), x)
         shift = c.build.along("shift_weighted", x, axes, weights)
     else:
         weights, shift = None, c.build.along("shift", x, axes)
-    down = c.build.elementwise("sub", x, c.build.lay_back(shift, x.shape, axes))
+    down = c.build.scale(c.build.elementwise("sub", x, c.build.lay_back(shift, x.shape, axes)), times)
     entries = c.build.elementwise("exp", down)
     if weights is not None:
         entries = c.build.elementwise("mul_exp", weights, down)
-    return c.build.along("reduce_sum", entries, axes), shift
+    return c.build.along("reduce_sum", entries, axes), c.build.scale(shift, times)
+
+
+def _common_multiple(exponent: Linear) -> Rational:
+    """k > 0 where the exponent is k times a sum whose coefficients are 1 and -1."""
+    sizes = {magnitude(k) for k in exponent.parts.values()}
+    return ONE if len(sizes) > 1 or exponent.constant or exponent.logs else next(iter(sizes))
 
 
 def _shifted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> tuple[Node, Node]:

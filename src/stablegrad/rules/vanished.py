@@ -33,10 +33,12 @@ def keep_subtracted(c: Companions, written: Node, before: Iterable[Term], after:
 
 
 def _witness(c: Companions, part: Node) -> Node:
-    """What is infinite or NaN where `part` is. A sum of exponentials along axes may overflow by itself: it is so where
-    its largest exponent is."""
+    """What is infinite or NaN where `part` is by its data. A sum of exponentials along axes may overflow by itself: it
+    is so where its largest exponent is."""
     from stablegrad.rules.log_of_sum import rest_node
 
+    while part.op.name == "square" or (part.op.name == "integer_pow" and part.params[0] > 0):
+        (part,) = part.inputs  # which may overflow by itself too
     core = under_moves(c, part)
     if core is None or c.reductions[core][0].factors:
         return part

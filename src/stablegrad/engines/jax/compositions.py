@@ -121,19 +121,47 @@ def log_sum_terms(*pairs: Any, one: int = -1) -> Any:
     """log of the sum of m * exp(e) over pairs m1, e1, m2, e2 ..., with a 1 in front of pairs[one] if one >= 0: NaN if
     the sum is negative."""
     if one < 0:
-        s = shift_terms(*pairs)
-        entries = [_entry(m, e, s) for m, e in zip(pairs[::2], pairs[1::2])]
-        return lax.add(lax.log(functools.reduce(lax.add, entries)), s)
-    others = functools.reduce(lax.add, [numerics.mul_exp(m, e) for m, e in zip(pairs[::2], pairs[1::2])])
+        pure = [k for k in range(0, len(pairs), 2) if isinstance(pairs[k], np.ndarray) and pairs[k] == 1]
+        if len(pure) != 1:
+            return _log_of_shifted(*pairs)
+        (place,) = pure
+        return _log_beside(pairs[:place], pairs[place + 1], pairs[place + 2 :])
+    return _log_beside(pairs[:one], None, pairs[one:])
+
+
+def _log_of_shifted(*pairs: Any) -> Any:
+    s = shift_terms(*pairs)
+    entries = [_entry(m, e, s) for m, e in zip(pairs[::2], pairs[1::2])]
+    return lax.add(lax.log(functools.reduce(lax.add, entries)), s)
+
+
+def _log_beside(before: tuple[Any, ...], top: Any, after: tuple[Any, ...]) -> Any:
+    """log of exp(top) and the sum over further pairs on both sides; `top` None stands for 0.
+
+    What is small is not rounded away beside exp(top), nor a logarithm near 0 beside the 1 that its sum would be.
+    """
+    pairs = (*before, *after)
+    if isinstance(top, np.ndarray):  # a number
+        top = None if top == 0 else _number(next(p for p in pairs if not isinstance(p, np.ndarray)), top)
+    others = _sum_above(pairs, top)
     zero = _number(others, 0)
-    # What is small is not rounded away beside the 1. Either side gets zeros where it is not taken: no slope there is
-    # infinite or NaN, as it is of a logarithm that happens to be one of 0.
+    # Either side gets zeros where it is not taken: no slope there is infinite or NaN, as it is of a logarithm that
+    # happens to be one of 0.
     near = lax.bitwise_and(lax.gt(others, _number(others, -0.5)), lax.lt(others, _number(others, 2)))
     inside = [lax.select(near, zero + operand, zero) for operand in pairs]
     outside = [lax.select(near, zero, zero + operand) for operand in pairs]
-    pair = (_number(others, 1), zero)  # in its place: (1 + x) + y is not 1 + (x + y)
-    rest = functools.reduce(lax.add, [numerics.mul_exp(m, e) for m, e in zip(inside[::2], inside[1::2])])
-    return lax.select(near, numerics.log1p(rest), log_sum_terms(*outside[:one], *pair, *outside[one:]))
+    base = None if top is None else lax.select(near, top, zero)
+    close = numerics.log1p(_sum_above(inside, base))
+    far = zero if top is None else lax.select(near, zero, top)
+    pair = (_number(others, 1), far)  # in its place: (1 + x) + y is not 1 + (x + y)
+    written = _log_of_shifted(*outside[: len(before)], *pair, *outside[len(before) :])
+    return lax.select(near, close if base is None else lax.add(base, close), written)
+
+
+def _sum_above(pairs: Any, top: Any) -> Any:
+    """The sum of m * exp(e - top)."""
+    down = [e if top is None else lax.sub(e + _number(top, 0), top) for e in pairs[1::2]]
+    return functools.reduce(lax.add, [numerics.mul_exp(m, e) for m, e in zip(pairs[::2], down)])
 
 
 def pair_shift(z: Any) -> Any:
