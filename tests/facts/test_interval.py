@@ -54,7 +54,7 @@ UNARY = """
     neg exp exp2 log log1p expm1 sqrt rsqrt tanh logistic softplus sin cos acos acosh cosh erf erfc abs sign square relu
     nonnegative sigmoid stop_gradient
 """.split()
-BINARY = "pow add sub mul div max min norm_of_terms".split()
+BINARY = "pow add sub mul div max min logaddexp norm_of_terms".split()
 ALONG = "reduce_sum reduce_prod reduce_max reduce_min norm softmax".split()
 CUMULATIVE = "cumsum cumprod cummax cummin".split()
 LAYOUT = "arrange reshape move".split()

@@ -56,6 +56,7 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
 _SAME_NAME = "exp exp2 log log1p expm1 sin cos sqrt cbrt tanh sinh cosh abs sign floor ceil square add sub mul"
 _OTHER_NAME = {
     "neg": np.negative, "div": np.divide, "pow": np.power, "max": np.maximum, "min": np.minimum,
+    "logaddexp": np.logaddexp,
     "acos": np.arccos, "asin": np.arcsin, "atan": np.arctan, "acosh": np.arccosh, "asinh": np.arcsinh,
     "atanh": np.arctanh, "erf": special.erf, "erfc": special.erfc, "logistic": special.expit,
     "sigmoid": special.expit, "rsqrt": lambda x: 1 / np.sqrt(x), "softplus": lambda x: np.logaddexp(0, x),

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.nn import log_softmax, softmax
+from jax.nn import log_softmax, logsumexp, softmax, softplus
 
 from rules.harness import Program
 from stablegrad.exact.error import within_contract
@@ -54,6 +54,7 @@ def scaled_to_unit_mean_square(x):
 FAR = [np.array([1.0, 0.0, -90.0]), np.array([1.0, 0.5, -91.0])]
 NEAR = [np.array([1.0, 0.0, -2.0]), np.array([1.0, 0.5, 0.25])]
 BLOCKS = [[[95, 2], [0, 1]], [[-200, -201], [0, 1]], [[89, 88], [89, 90]], [[-87, -88], [0, 1]], [[3, 1], [2, 0]]]
+LARGE = [[np.array([1e4] * 3)], [np.array([-1e4, 1e4, 1e4])], [np.array([0.0, 1e30, 2.0])], [np.array([89.0, 89, 88])]]
 LOGITS = [[np.array([1.0, 100.0, 0.0])], [np.array([1.0, 5.0, 0.0])], [np.array([1.0, 2.0, 1.5])]]
 PROGRAMS = {
     "exp(log p - log q)": (ratio, [FAR, NEAR]),
@@ -71,6 +72,28 @@ PROGRAMS = {
     "v rsqrt(mean(v**2))": (scaled_to_unit_mean_square, LOGITS),
     "log1p(sum(v**2))": (lambda x: jnp.log1p(jnp.sum(mean(x) ** 2)), LOGITS),
     "logaddexp(norm(v), 1)": (lambda x: jnp.logaddexp(jnp.linalg.norm(mean(x)), 1.0), LOGITS),
+    "shifted by the mean": (lambda x: jnp.log(jnp.sum(jnp.exp((x - jnp.mean(x)) - softplus(x - jnp.mean(x))))), LARGE),
+    "p / (1 + p)": (lambda x: jnp.log(jnp.sum(softmax(x) / (1 + softmax(x)))), LARGE),
+    "weighted p / (1 + p)": (lambda x: jnp.log(jnp.sum(WEIGHTS[2] ** 2 * softmax(x) / (1 + softmax(x)))), LARGE),
+    "norm(softmax)": (lambda x: jnp.sqrt(jnp.sum(jnp.square(softmax(x)))), LARGE),
+    "1 / (1 - softmax)": (lambda x: (1 / (1 - softmax(x / 3)))[0], LARGE),
+    "log(sum(1 / (1 - softmax)))": (lambda x: jnp.log(jnp.sum(jnp.arange(1.0, 4) / (1 - softmax(x)))), LARGE[:2]),
+    "exp(softplus(x) - max)": (lambda x: jnp.sum((jnp.exp(softplus(x) - jnp.max(softplus(x))) * x) ** 2), LOGITS),
+    "log(2 + exp(-x))": (lambda x: jnp.log(2 + jnp.exp(-x[1])), [[np.array([0.0, 50.0])], [np.array([0.0, 1.0])]]),
+    "logaddexp(a, log b), small": (lambda a: jnp.log(jnp.logaddexp(a[0], jnp.log(a[1]))), [[np.array([1e-4, 1e-4])]]),
+    "logaddexp(a, 2 log b)": (lambda a: jnp.logaddexp(a[0], 2 * jnp.log(a[1])), [[np.array([1.0, 1e30])]]),
+    "log sum of several logs": (
+        lambda a: logsumexp(jnp.log1p(a) + jnp.log1p(a[::-1]) + log_softmax(a)), [[np.array([1e30, 1e30, 1e30])]]
+    ),
+    "log(v / max(norm(v), eps))": (
+        lambda v: jnp.log(v / jnp.maximum(jnp.linalg.norm(v), 1e-12))[0], [[np.array([20.0, 3.0, 89.0])]]
+    ),
+    "t log(v / norm(v))": (
+        lambda v: jnp.mean(jnp.cbrt(v) * jnp.log(v / jnp.linalg.norm(v))), [[np.array([1e-10] * 3)]]
+    ),
+    "log(layer norm), variance inf": (
+        lambda v: 1 / jnp.log((v - jnp.mean(v)) / jnp.sqrt(jnp.var(v) + 1e-5))[0], [[np.array([1e30] * 3)]]
+    ),
     "norm of a mean written by exponentials": (
         lambda x: jnp.linalg.norm((jnp.exp(x - x.max()) / jnp.exp(x - x.max()).sum()) @ WEIGHTS.astype(x.dtype)),
         LOGITS,

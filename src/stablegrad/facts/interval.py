@@ -346,6 +346,10 @@ BOUNDS: dict[str, Callable[[Node, list[Interval]], Interval]] = {
     "tanh": _monotone(math.tanh),
     "logistic": _monotone(_logistic),
     "softplus": _monotone(_softplus),
+    "logaddexp": lambda node, bounds: (
+        max(bounds[0][0], bounds[1][0]),
+        max(bounds[0][1], bounds[1][1]) + math.log(2),
+    ),
     "abs": _abs,
     "square": lambda node, bounds: _even_power(2, bounds[0]),
     "integer_pow": _integer_pow,

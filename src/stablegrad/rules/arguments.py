@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stablegrad.facts.reach import EXPONENTIAL
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.forms import ONE
 
@@ -17,9 +18,17 @@ def log_argument(c: Companions, part: Node) -> Node | None:
         return part.inputs[0]
     if part.op.name == "log1p":
         return c.build.elementwise("add", part.inputs[0], c.build.number(ONE, part.dtype))
-    if part.op.name == "logaddexp":
+    if part.op.name == "logaddexp" and not any(_scaled_logarithm(c, i) for i in part.inputs):
         return c.build.elementwise("add", *(_exponential(c, i, part) for i in part.inputs))
     return None
+
+
+def _scaled_logarithm(c: Companions, node: Node) -> bool:
+    """`node` holds 3 log(u), u plain: u**3 leaves the range where that does not."""
+    return any(
+        part.op.name in ("log", "log1p") and times not in (1, -1) and not c.facts.reach(part) & EXPONENTIAL
+        for part, times in c.linear(node).parts.items()
+    )
 
 
 def _exponential(c: Companions, exponent: Node, like: Node) -> Node:

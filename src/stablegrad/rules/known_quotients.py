@@ -39,6 +39,21 @@ def softmax(c: Companions, factors: dict[Node, Rational], exponent: Linear, like
     return None
 
 
+def over_others(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
+    """1 / (1 - softmax): the sum over that of the others, as their logarithms' difference."""
+    for node, power in factors.items():
+        core = under_moves(c, node) if power > 0 else None
+        if core is None or c.reductions[core][0].factors:
+            continue
+        others = others_beside(c, core, node, power, exponent)
+        if others is not None:
+            rest, x, place = others
+            logarithm = place(c.build.keep("log_one_minus_softmax", x, c.reductions[core][1]))
+            remaining = {n: p for n, p in factors.items() if n is not node}
+            return c.build.elementwise("exp", c.build.scale(logarithm, -power)), remaining, rest, ONE
+    return None
+
+
 def mean_under_softmax(c: Companions, factors: dict[Node, Rational], exponent: Linear, like: Node) -> Found | None:
     """sum(w exp(r)) / sum(exp(r)) = sum(w softmax(r)): the slope by a weight is a probability, also where w is 0."""
     from stablegrad.rules.value import write_term

@@ -5,11 +5,13 @@ from __future__ import annotations
 from stablegrad.graph.node import Node, literal_number
 from stablegrad.rules.arguments import less_one, log_argument
 from stablegrad.rules.companions import Companions
+from stablegrad.rules.forms import Term
 from stablegrad.rules.hazards import is_sum_of_exponentials, safely_positive
 from stablegrad.rules.logarithm import log_of, write_linear
 from stablegrad.rules.rule import Rewritten, guarded, rule
 from stablegrad.rules.structure import gains
 from stablegrad.rules.value import write_scaled
+from stablegrad.rules.vanished import keep_divided
 
 
 @rule("log", "log1p")
@@ -17,15 +19,23 @@ def log_of_companion(c: Companions, node: Node) -> Rewritten | None:
     """log(v) written from the companion of v: log-softmax, logsumexp, softplus, log1mexp, sums of logs."""
     argument = log_argument(c, node)
     assert argument is not None
-    if not gains(c, argument) or _cannot_fail(c, argument):
+    if not gains(c, argument) or _cannot_fail(c, argument) or _never_positive(c, argument):
         return None
     linear, guards = log_of(c, argument)
     written = write_linear(c, linear, node)
     if written is node:
         return None
     written = _near_1(c, node, argument, written)
+    written = keep_divided(c, written, _plain_factors(c, argument), c.scaled(argument).terms)
     return Rewritten(guarded(c, written, guards), "the logarithm is taken without computing its argument, "
                      "which can underflow to 0, overflow, or round to 1")  # fmt: skip
+
+
+def _plain_factors(c: Companions, argument: Node) -> list[Term]:
+    """What stands among the factors of the argument's own operands: NaN in it is NaN in the logarithm."""
+    if argument.op.name not in ("mul", "div"):
+        return []
+    return [Term(factors=c.single(i)[0].factors) for i in argument.inputs if literal_number(i) is None]
 
 
 def _near_1(c: Companions, node: Node, argument: Node, written: Node) -> Node:
@@ -57,6 +67,11 @@ def _cannot_fail(c: Companions, argument: Node) -> bool:
     if argument.op.name in ("max", "min", "clamp"):
         return False
     return not any(t.is_number() for t in terms) or all(t.is_number() for t in terms)
+
+
+def _never_positive(c: Companions, argument: Node) -> bool:
+    """The logarithm is NaN, or -inf where the argument is 0."""
+    return c.facts.interval(argument)[1] <= 0
 
 
 @rule("logit")

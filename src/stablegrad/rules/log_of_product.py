@@ -46,7 +46,7 @@ def together(
     """
     groups: dict[Rational, dict[Node, tuple[Node, Rational]]] = {}  # size -> logarithm -> its argument, coefficient
     for part, times in linear.parts.items():
-        found = _plain_argument(c, part, plain)
+        found = _plain_argument(c, part, times, plain)
         if found is not None:
             argument, number = found
             group = groups.setdefault(magnitude(times * number), {})
@@ -66,14 +66,21 @@ def together(
     return Linear(left, linear.constant, linear.logs), pieces
 
 
-def _plain_argument(c: Companions, part: Node, plain: Callable[[Node], bool]) -> tuple[Node, Rational] | None:
-    """(v, k) where `part` is k log(v), v plain."""
-    if part.op.name != "log" or c.terms_of(part.inputs[0]) is not None:
+def _plain_argument(
+    c: Companions, part: Node, times: Rational, plain: Callable[[Node], bool]
+) -> tuple[Node, Rational] | None:
+    """(v, k) where `part` is k log(v), v plain; the root of a value whose logarithm is halved (`times`)."""
+    if part.op.name != "log" or is_sum_of_exponentials(c, part.inputs[0]):
         return None
-    length = _length(c, part.inputs[0])
+    u = part.inputs[0]
+    if times.denominator == 2 and c.facts.positive(u):
+        return c.build.elementwise("sqrt", u), TWO
+    if c.terms_of(u) is not None:
+        return None
+    length = _length(c, u)
     if length is not None:
         return length, TWO
-    return (part.inputs[0], ONE) if plain(part) else None
+    return (u, ONE) if plain(part) else None
 
 
 def _length(c: Companions, node: Node) -> Node | None:

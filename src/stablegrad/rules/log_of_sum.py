@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stablegrad.graph.node import Node
@@ -75,7 +76,7 @@ def of_terms(
         if term.coefficient > 0 and term.exponent.parts:
             if any(_holds(c, n, term.exponent) and k_n == -times for n, k_n in beside):
                 sizes[k] = -1
-    best = lesser(sizes, terms)
+    best = lesser(sizes, terms, [len(rest.plus(t.log, times).parts) for t in terms])
     if _is_difference(terms):
         # a + log(1 - e^(b - a)) rather than b + log(e^(a - b) - 1), whose slope by b is a difference
         larger = 0 if terms[0].coefficient > 0 else 1
@@ -101,13 +102,13 @@ def _over_both(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node | Non
     return None if term is None else write_linear(c, log_of_term(c, term, node), node)
 
 
-def lesser(sizes: list[int], terms: tuple[Term, ...]) -> int:
-    """The place of the least size; of equal ones, a number's, else the first."""
-    best = 0
-    for k in range(1, len(sizes)):
-        if sizes[k] < sizes[best] or (sizes[k] == sizes[best] and terms[k].is_number() and not terms[best].is_number()):
-            best = k
-    return best
+def lesser(sizes: list[int], terms: tuple[Term, ...], parts: Sequence[int] = ()) -> int:
+    """The place of the least size; of equal ones that with the fewest `parts`, then a number's, else the first."""
+
+    def order(k: int) -> tuple[int, int, bool]:
+        return sizes[k], parts[k] if parts else 0, not terms[k].is_number()
+
+    return min(range(len(sizes)), key=order)
 
 
 def is_difference(c: Companions, node: Node) -> bool:
@@ -271,13 +272,14 @@ def weighted_terms(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node:
         else:
             left.remove(opposite)
             operands += _difference(c, term, opposite, node)
-    return c.build.elementwise("log_sum_terms", *map(_number_itself, operands), params=(place,))
+    operands[::2] = map(_number_itself, operands[::2])
+    return c.build.elementwise("log_sum_terms", *operands, params=(place,))
 
 
-def _number_itself(operand: Node) -> Node:
-    """A number instead of an array of it: a 1 among the mantissas is told by it."""
-    spread = operand.op.name == "arrange" and operand.inputs[0].op.name == "literal"
-    return operand.inputs[0] if spread else operand
+def _number_itself(mantissa: Node) -> Node:
+    """A number instead of an array of it: a 1 is told by it."""
+    spread = mantissa.op.name == "arrange" and mantissa.inputs[0].op.name == "literal"
+    return mantissa.inputs[0] if spread else mantissa
 
 
 def _cancels(one: Term, other: Term) -> bool:

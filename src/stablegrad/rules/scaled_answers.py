@@ -14,6 +14,7 @@ from stablegrad.rules import scaled_along_axes as along_axes
 from stablegrad.rules import scaled_exponentials as exponentials
 from stablegrad.rules.differences import simplified_sum
 from stablegrad.rules.forms import HALF, ONE, Linear, Term, collect
+from stablegrad.rules.hazards import is_sum_of_exponentials
 from stablegrad.rules.powers import power_of_term, product_of_terms
 from stablegrad.rules.scaled_exponentials import as_scaled
 
@@ -28,6 +29,8 @@ def _neg(c: Companions, node: Node) -> Scaled:
 
 def _added(sign: Rational) -> Callable[[Companions, Node], Scaled | None]:
     def answer(c: Companions, node: Node) -> Scaled | None:
+        if sign < 0 and literal_number(node.inputs[0]) == 1 and _is_one_minus(node.inputs[1]):
+            return c.scaled(node.inputs[1].inputs[1])
         left, right = c.scaled(node.inputs[0]), c.scaled(node.inputs[1])
         terms = [*left.terms, *(t.scaled(sign) for t in right.terms)]
         if not any(t.exponent or t.is_number() or len(t.factors) > 1 or not _plain(c, t) for t in terms):
@@ -41,6 +44,10 @@ def _added(sign: Rational) -> Callable[[Companions, Node], Scaled | None]:
         return as_scaled(terms, left.guards, right.guards)
 
     return answer
+
+
+def _is_one_minus(node: Node) -> bool:
+    return node.op.name == "sub" and literal_number(node.inputs[0]) == 1
 
 
 def _closed(c: Companions, scaled: Scaled, beside: Scaled, node: Node) -> tuple[Term, ...]:
@@ -101,6 +108,8 @@ def _div(c: Companions, node: Node) -> Scaled | None:
     if inverse is None:
         return None
     quotient_of_both, roots = product_of_terms(c, above, inverse)
+    if quotient_of_both.is_number() and any(not is_sum_of_exponentials(c, f) for f in above.factors):
+        return None  # u / u: NaN and 0 / 0 stay
     return as_scaled([quotient_of_both], g, h, roots)
 
 

@@ -114,6 +114,7 @@ def _written_term(c: Companions, term: Term, like: Node) -> Node:
         known_quotients.square_of_sinh,
         known_quotients.mean_under_softmax,
         known_quotients.softmax,
+        known_quotients.over_others,
     ):
         found = pattern(c, factors, exponent, like)
         if found is not None:

@@ -21,7 +21,7 @@ def xlogy_of_companion(c: Companions, node: Node) -> Rewritten | None:
     x, y = node.inputs
     if node.op.name == "xlog1py":
         y = c.build.elementwise("add", y, c.build.number(ONE, node.dtype))
-    if not gains(c, y):
+    if not gains(c, y) or c.facts.interval(y)[1] <= 0:
         return None
     linear, guards = log_of(c, y)
     if not c.facts.reach(y) & EXPONENTIAL and not has_structure(c, y) and not _divided_by_length(c, y):

@@ -30,8 +30,12 @@ def nonnegative(u: Any) -> Any:
 
 
 def require(value: Any, u: Any) -> Any:
-    """value, NaN where u is negative."""
-    return _nan_where(lax.lt(u, _number(u, 0)), value)
+    """value, NaN where u is negative: the logarithm of u, say.
+
+    Its slope is a number there too, which must not be NaN where it meets a 0: where the element is not used.
+    """
+    undefined = lax.stop_gradient(lax.select(lax.lt(u, _number(u, 0)), _number(value, math.nan), _number(value, 0)))
+    return lax.add(value, undefined)
 
 
 def require_finite(value: Any, u: Any) -> Any:
@@ -199,9 +203,10 @@ CENTRE = 16.0
 
 
 def cosh_shift(h: Any) -> Any:
-    """|h|, or 0 where e^h and e^-h are in range as they are; constant for the derivative."""
+    """|h|, or 0 where e^h and e^-h are in range as they are, or h is infinite; constant for the derivative."""
     size = lax.stop_gradient(lax.abs(h))
-    return lax.select(lax.lt(size, _number(h, CENTRE)), _number(h, 0), size)
+    apart = lax.bitwise_and(lax.ge(size, _number(h, CENTRE)), lax.lt(size, _number(h, math.inf)))
+    return lax.select(apart, size, _number(h, 0))
 
 
 def scaled_cosh(h: Any) -> Any:
