@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stablegrad.facts.reach import EXPONENTIAL
 from stablegrad.graph.node import Node, is_float, literal_number
 from stablegrad.graph.rational import Rational, magnitude, natural_logarithm, quotient
@@ -108,9 +110,16 @@ def _div(c: Companions, node: Node) -> Scaled | None:
     if inverse is None:
         return None
     quotient_of_both, roots = product_of_terms(c, above, inverse)
-    if quotient_of_both.is_number() and any(not is_sum_of_exponentials(c, f) for f in above.factors):
-        return None  # u / u: NaN and 0 / 0 stay
-    return as_scaled([quotient_of_both], g, h, roots)
+    gone = above.factors if quotient_of_both.is_number() else ()
+    kept = frozenset(_finite(c, f) for f in gone if not is_sum_of_exponentials(c, f))
+    return as_scaled([quotient_of_both], g, h, roots, kept)
+
+
+def _finite(c: Companions, node: Node) -> Node:
+    """1, or -1 where `node` is infinite or NaN: a guard of what was divided by itself."""
+    usable = c.graph.node("is_finite", (node,), (), node.shape, np.dtype(bool))
+    one, less = (c.build.number(k, node.dtype) for k in (ONE, -ONE))
+    return c.graph.node("select", (usable, less, one), (), node.shape, node.dtype)
 
 
 def _power(number: Rational | None) -> Callable[[Companions, Node], Scaled | None]:

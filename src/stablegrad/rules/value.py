@@ -256,7 +256,7 @@ def shifted(c: Companions, node: Node) -> tuple[Node, Node] | None:
             return None
         return c.build.move_like(node, {0: inner[0]}), c.build.move_like(node, {0: inner[1]})
     terms = c.terms_of(node)
-    if terms is None or not any(t.exponent.parts for t in terms):
+    if terms is None or not is_sum_of_exponentials(c, node):
         return None
     return _shifted_terms(c, node, terms)
 

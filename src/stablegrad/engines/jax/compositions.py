@@ -30,12 +30,8 @@ def nonnegative(u: Any) -> Any:
 
 
 def require(value: Any, u: Any) -> Any:
-    """value, NaN where u is negative: the logarithm of u, say.
-
-    Its slope is a number there too, which must not be NaN where it meets a 0: where the element is not used.
-    """
-    undefined = lax.stop_gradient(lax.select(lax.lt(u, _number(u, 0)), _number(value, math.nan), _number(value, 0)))
-    return lax.add(value, undefined)
+    """value, NaN where u is negative."""
+    return _nan_where(lax.lt(u, _number(u, 0)), value)
 
 
 def require_finite(value: Any, u: Any) -> Any:
