@@ -28,6 +28,8 @@ def as_exponent(c: Companions, term: Term, axes: tuple[int, ...] = ()) -> Term:
     exponent = term.exponent
     for node, power in term.factors.items():
         inside = (power < -1 or is_sum_of_exponentials(c, node)) and c.facts.nonnegative(node)
+        if axes and any(t.coefficient < 0 for t in c.terms_of(node) or ()):
+            inside = False  # a difference may be 0, where the slope of its logarithm is infinite
         if inside and not (axes and constant_along(node, axes)):
             exponent = exponent.plus(Linear({c.build.elementwise("log", node): power}))
         else:
