@@ -287,3 +287,17 @@ def test_numbers_of_every_kind_are_shown():
         return jnp.log(jnp.exp(x) * jnp.float32(1 / 3) + np.float32(1e-8)), jnp.log(jnp.exp(x) * 3 + True)
 
     assert "0.333333" in str(explain(f)(X))
+
+
+def test_arguments_have_the_names_that_the_function_gives_them():
+    def loss(params, x, *rest, power=1.0):
+        return jnp.log(jnp.exp(params["w"]) + jnp.exp(x) + jnp.exp(rest[0]) + jnp.exp(power))
+
+    report = explain(loss)({"w": 1.0}, 2.0, 3.0, power=4.0)
+    (rewrite,) = report.rewrites
+    assert all(name in rewrite.before for name in ("params['w']", "x", "rest[0]", "power"))
+
+
+def test_a_static_argument_has_no_name_to_give():
+    report = explain(lambda n, x: jnp.log(1 + jnp.exp(x) * n), static_argnums=0)(2, 1.0)
+    assert "exp(x)" in report.rewrites[0].before

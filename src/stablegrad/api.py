@@ -151,7 +151,7 @@ def explain(f: Any, **options: Any) -> Callable[..., Explanation]:
     >>> import jax, jax.numpy as jnp, stablegrad
     >>> report = stablegrad.explain(lambda x: jnp.log(1.0 + jnp.exp(x)))(1.0)
     >>> print(report.rewrites[0].before, "->", report.rewrites[0].after)
-    log((exp(input) + 1)) -> softplus(input)
+    log((exp(x) + 1)) -> softplus(x)
     """
     from stablegrad.engines.jax.function import Stabilized
 
@@ -161,15 +161,20 @@ def explain(f: Any, **options: Any) -> Callable[..., Explanation]:
     def explained(*args: Any, **kwargs: Any) -> Explanation:
         rewritings: list[Rewriting] = []
         opaque: list[tuple[str, Any, str]] = []
+        names: dict[Node, str] = {}
 
         def rewriter(graph: Graph, roots: list[Node]) -> dict[Node, Node]:
             found = stabilized.rewriter.rewriting(graph, roots)
             rewritings.append(found)
             return found.replaced
 
-        stabilized.rewritten(args, kwargs, rewriter, lambda capture: opaque.extend(capture.opaque))
+        def captured(capture: Any) -> None:
+            opaque.extend(capture.opaque)
+            names.update(capture.names)
+
+        stabilized.rewritten(args, kwargs, rewriter, captured)
         name = getattr(f, "__name__", type(f).__name__)
-        return Explanation(name, _rewrites(rewritings), _untouched(opaque))
+        return Explanation(name, _rewrites(rewritings, names), _untouched(opaque))
 
     return explained
 
@@ -204,7 +209,7 @@ class _rewriter:
         return self.rewriting(graph, roots).replaced
 
 
-def _rewrites(rewritings: list[Rewriting]) -> tuple[Rewrite, ...]:
+def _rewrites(rewritings: list[Rewriting], names: dict[Node, str]) -> tuple[Rewrite, ...]:
     """Each rewrite once, with how often it happened at its line: rounds of an unrolled loop differ only deep inside."""
     counted: Counter[tuple[Any, ...]] = Counter()
     first: dict[tuple[Any, ...], Rewrite] = {}
@@ -215,7 +220,8 @@ def _rewrites(rewritings: list[Rewriting]) -> tuple[Rewrite, ...]:
             short = tuple(without_leaves(expression(n, depth=3)) for n in (node, replacement))
             key = (rule, file, line, reason, *short)
             text = source_line(file, line)
-            first.setdefault(key, Rewrite(rule, file, line, text, expression(node), expression(replacement), reason))
+            before, after = expression(node, names=names), expression(replacement, names=names)
+            first.setdefault(key, Rewrite(rule, file, line, text, before, after, reason))
             counted[key] += 1
     ordered = sorted(first.items(), key=lambda item: (item[1].file or "", item[1].line or 0))
     return tuple(dataclasses.replace(r, count=counted[key]) for key, r in ordered)

@@ -73,6 +73,10 @@ class Call:
         names = list(self.arguments.arguments)
         return [names[path[0].idx] + jax.tree_util.keystr(path[1:]) for path, leaf in self._flat[0] if is_array(leaf)]
 
+    def program_of_names(self, **leaves: Any) -> dict[str, Any]:
+        """`program` with its leaves by `leaf_names`."""
+        return self.program(*(leaves[name] for name in self.leaf_names))
+
     def program(self, *leaves: Any) -> dict[str, Any]:
         """The function of its array leaves alone; its float results by name (``""`` for a lone array)."""
         supplied = iter(leaves)

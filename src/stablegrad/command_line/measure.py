@@ -73,7 +73,7 @@ def measure(
     progress("stabilized")
     stabilized = None
     try:
-        measurement.report = stablegrad.explain(call.program)(*call.leaves)
+        measurement.report = stablegrad.explain(call.program_of_names)(**dict(zip(call.leaf_names, call.leaves)))
         stabilized = _run(call, stablegrad.stabilize(call.program), gradient, jit)
     except Exception as error:
         measurement.failed = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from stablegrad.graph.node import Node
 
@@ -20,21 +21,25 @@ INFIX = {
 QUIET = ("arrange", "reshape", "cast", "stop_gradient")  # what only lays the same numbers out
 
 
-def expression(node: Node, depth: int = 5) -> str:
-    """Readable text of the operation and, to `depth`, of what it reads; deeper values are `...`."""
+NO_NAMES: Mapping[Node, str] = {}
+
+
+def expression(node: Node, depth: int = 5, names: Mapping[Node, str] = NO_NAMES) -> str:
+    """Readable text of the operation and, to `depth`, of what it reads; deeper values are `...`. `names` are those of
+    arguments, which are `input` without one."""
     name = node.op.name
     if name == "literal":
         return f"{float(node.value):.6g}" if node.value.dtype.kind in "fiub" else str(node.value)
     if name in ("input", "constant"):
-        return name
+        return names.get(node, name)
     if name in QUIET:
-        return expression(node.inputs[0], depth)
+        return expression(node.inputs[0], depth, names)
     if depth == 0:
         return "..."
     operands = node.inputs
     if node.op.commutative:  # the number last, whichever was made first
         operands = tuple(sorted(operands, key=lambda i: i.op.name == "literal"))
-    inner = [expression(i, depth - 1) for i in operands]
+    inner = [expression(i, depth - 1, names) for i in operands]
     if name in INFIX:
         return f"({inner[0]} {INFIX[name]} {inner[1]})"
     if name == "neg":

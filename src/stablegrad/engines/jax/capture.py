@@ -62,6 +62,7 @@ class Capture:
         closed: the jaxpr as traced.
         graph: the nodes.
         top: the outermost frame.
+        names: argument -> how the user calls it, for reports; filled by who knows it.
         opaque: (operation, source, reason) for each equation that was not understood.
         effects: nodes of what equations with an effect read; they are needed whatever the outputs are.
         loops: equations whose bodies are programs of their own.
@@ -70,6 +71,7 @@ class Capture:
     def __init__(self, closed: jex.ClosedJaxpr) -> None:
         self.closed = closed
         self.graph = Graph()
+        self.names: dict[Node, str] = {}  # of arguments, for reports
         self.opaque: list[tuple[str, Source | None, str]] = []
         self.effects: list[Node] = []
         self.loops: list[jex.JaxprEqn] = []

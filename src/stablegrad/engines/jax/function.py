@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from stablegrad.engines.jax import _compat
+from stablegrad.engines.jax.argument_names import argument_names
+from stablegrad.engines.jax.capture import Capture
 from stablegrad.engines.jax.engine import Rewriter, rewrite_program, run
 
 # What JAX raises where a traced value is used as a Python number, a truth value, an index or a shape.
@@ -83,7 +85,21 @@ class Stabilized:
         """The rewritten program for these arguments, not kept."""
         dynamic, call, key = self._split(args, kwargs, self._numbers_traced)
         _, _, closed, _ = self._traced(args, kwargs, dynamic, call, key)
-        return rewrite_program(closed, rewriter, on_capture)
+        names = self._argument_names(args, kwargs)
+
+        def named(capture: Capture) -> None:
+            if capture.closed is closed and len(names) == len(capture.graph.inputs):
+                capture.names.update(zip(capture.graph.inputs, names))
+            on_capture(capture)
+
+        return rewrite_program(closed, rewriter, named)
+
+    def _argument_names(self, args: tuple, kwargs: dict[str, Any]) -> list[str]:
+        count = len(args)
+        static = {k % count if -count <= k < 0 else k for k in self.static_argnums}
+        args = tuple(None if k in static else a for k, a in enumerate(args))  # None has no leaves
+        kwargs = {n: None if n in self.static_argnames else v for n, v in kwargs.items()}
+        return argument_names(self.f, args, kwargs, lambda leaf: is_array(leaf, self._numbers_traced))
 
     def _split(
         self, args: tuple, kwargs: dict[str, Any], numbers_traced: bool

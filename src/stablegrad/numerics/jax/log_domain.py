@@ -3,7 +3,6 @@
 import math
 
 import jax
-import jax.numpy as jnp
 from jax import lax
 
 from stablegrad.numerics.jax.definition import combined, derivative_of, elementwise, select
