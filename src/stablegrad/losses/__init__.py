@@ -1,0 +1,2 @@
+"""Losses."""
+from stablegrad.losses.jax.ctc_loss import *

@@ -1,0 +1,114 @@
+"""What the functions of CTC accept, and what they say where it is wrong."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from stablegrad.losses.jax.lattice import Row
+
+__all__ = ["Arguments", "arguments"]
+
+KINDS = ("logits", "log_probs")
+
+
+class Arguments(NamedTuple):
+    """Scores (N, T, C) in the dtype that is computed in, rows without invalid entries, and which rows had them."""
+
+    scores: jax.Array
+    row: Row
+    valid: jax.Array
+    batch: tuple[int, ...]
+    dtype: Any
+
+
+def arguments(name: str, inputs, labels, input_lengths, label_lengths, kind: str, blank: int) -> Arguments:
+    """Check and flatten. Invalid values raise ValueError where they are known; where traced, their rows are marked."""
+    if kind not in KINDS:
+        raise ValueError(f"{name}: kind must be 'logits' or 'log_probs', not {kind!r}.")
+    scores = jnp.asarray(inputs)
+    labels = _integers(name, "labels", labels)
+    if scores.ndim < 2 or labels.ndim != scores.ndim - 1:
+        raise ValueError(
+            f"{name}: inputs (..., frames, classes) and labels (..., labels) must have the same leading axes, "
+            f"but have shapes {scores.shape} and {labels.shape}."
+        )
+    *batch, steps, classes = scores.shape
+    batch = tuple(batch)
+    if labels.shape[:-1] != batch:
+        raise ValueError(f"{name}: labels have shape {labels.shape}; their leading axes must be {batch}.")
+    if not isinstance(blank, (int, np.integer)) or not 0 <= blank < classes:
+        raise ValueError(f"{name}: blank must be one of the {classes} classes, 0 to {classes - 1}, not {blank}.")
+    frames = _lengths(name, "input_lengths", input_lengths, batch, steps)
+    lengths = _lengths(name, "label_lengths", label_lengths, batch, labels.shape[-1])
+    _raise_for_values(name, labels, frames, lengths, steps, classes, int(blank))
+
+    dtype = scores.dtype
+    if jnp.issubdtype(dtype, jnp.complexfloating):
+        raise TypeError(f"{name} is a function of real scores, but was given {dtype}.")
+    if not jnp.issubdtype(dtype, jnp.floating):
+        dtype = jnp.result_type(float)
+    working = jnp.float32 if jnp.finfo(dtype).bits < 32 else dtype
+    rows = int(np.prod(batch))
+    labels, frames, lengths = labels.reshape(rows, -1), frames.reshape(rows), lengths.reshape(rows)
+    scores = scores.astype(working).reshape(rows, steps, classes)
+    count = labels.shape[1]
+    present = jnp.arange(count) < lengths[:, None]
+    wrong = present & ((labels < 0) | (labels >= classes) | (labels == blank))
+    valid = ~jnp.any(wrong, axis=1)
+    valid &= (frames >= 0) & (frames <= steps) & (lengths >= 0) & (lengths <= count)
+    somewhere = int(blank == 0) if classes > 1 else 0
+    labels = jnp.where(present & ~wrong, labels, somewhere)
+    row = Row(labels, jnp.where(valid, frames, 0), jnp.where(valid, lengths, 0))
+    return Arguments(scores, row, valid, batch, dtype)
+
+
+def _integers(name: str, what: str, value) -> jax.Array:
+    array = jnp.asarray(value)
+    if array.size == 0 and not jnp.issubdtype(array.dtype, jnp.integer):
+        array = array.astype(jnp.int32)  # jnp.zeros((4, 0)) holds no number that could be wrong
+    if not jnp.issubdtype(array.dtype, jnp.integer):
+        raise TypeError(f"{name}: {what} must be integers, not {array.dtype}.")
+    return array.astype(jnp.int32)
+
+
+def _lengths(name: str, what: str, value, batch: tuple[int, ...], default: int) -> jax.Array:
+    if value is None:
+        return jnp.full(batch, default, jnp.int32)
+    array = _integers(name, what, value)
+    if array.shape not in (batch, ()):
+        raise ValueError(f"{name}: {what} has shape {array.shape}, but one number is needed for each of {batch}.")
+    return jnp.broadcast_to(array, batch)
+
+
+def _raise_for_values(name, labels, frames, lengths, steps: int, classes: int, blank: int) -> None:
+    """ValueError for the first entry that is wrong, of those whose values are known."""
+    for what, value, most in (
+        ("input_lengths", frames, f"{steps} frames"),
+        ("label_lengths", lengths, f"{labels.shape[-1]} labels"),
+    ):
+        known = _known(value)
+        limit = int(most.split()[0])
+        if known is not None and known.size and not (0 <= known.min() and known.max() <= limit):
+            place = np.argwhere((known < 0) | (known > limit))[0]
+            raise ValueError(f"{name}: {what}{_index(place)} is {known[tuple(place)]}, but there are {most}.")
+    known, counts = _known(labels), _known(lengths)
+    if known is None or counts is None:
+        return
+    present = np.arange(known.shape[-1]) < counts[..., None]
+    for wrong, why in (
+        ((known < 0) | (known >= classes), f"is none of the {classes} classes, 0 to {classes - 1}"),
+        (known == blank, "is the blank, which no target contains"),
+    ):
+        if (wrong & present).any():
+            place = np.argwhere(wrong & present)[0]
+            raise ValueError(f"{name}: labels{_index(place)} = {known[tuple(place)]} {why}.")
+
+
+def _known(array: jax.Array) -> np.ndarray | None:
+    return None if isinstance(array, jax.core.Tracer) else np.asarray(array)
+
+
+def _index(place) -> str:
+    return "[" + ", ".join(str(int(i)) for i in place) + "]" if len(place) else ""

@@ -1,0 +1,2 @@
+def chosen(name, implementation, dtype):
+    return False

@@ -1,0 +1,122 @@
+"""CTC's loss, gradient and posteriors in JAX alone: for every device, every dtype and every derivative."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from stablegrad.losses.jax.confident import probability_of_others
+from stablegrad.losses.jax.lattice import (
+    Frames,
+    Row,
+    States,
+    columns,
+    forward,
+    occupancies,
+    probability_of_all,
+    there_and_back,
+)
+from stablegrad.losses.jax.scaled import Scaled, logarithm
+
+__all__ = ["gradient_of", "loss_and_gradient", "loss_only", "posteriors"]
+
+
+class _Prepared(NamedTuple):
+    scores: jax.Array
+    peak: jax.Array
+    size: jax.Array
+    frames: Frames
+
+
+def loss_only(scores: jax.Array, row: Row, kind: str, blank: int) -> jax.Array:
+    """The loss of each row, (N,), from scores (N, T, C)."""
+    prepared = _prepared(scores, row, kind, blank)
+    there = forward(prepared.frames, row)
+    return _loss(prepared, row, there, probability_of_all(there, row), kind, blank)
+
+
+def loss_and_gradient(scores: jax.Array, row: Row, kind: str, blank: int) -> tuple[jax.Array, jax.Array]:
+    """The loss of each row, (N,), and its derivative by each score, (N, T, C)."""
+    prepared = _prepared(scores, row, kind, blank)
+    there, back = there_and_back(prepared.frames, row)
+    total = probability_of_all(there, row)
+    gradient = _gradient(prepared, row, there, back, total, kind, blank)
+    return _loss(prepared, row, there, total, kind, blank), gradient
+
+
+def gradient_of(scores: jax.Array, row: Row, kind: str, blank: int) -> jax.Array:
+    """The derivative alone; JAX differentiates it further."""
+    prepared = _prepared(scores, row, kind, blank)
+    there, back = there_and_back(prepared.frames, row)
+    return _gradient(prepared, row, there, back, probability_of_all(there, row), kind, blank)
+
+
+def posteriors(scores: jax.Array, row: Row, kind: str, blank: int) -> jax.Array:
+    """The share of alignments that give each class at each frame, (N, T, C)."""
+    prepared = _prepared(scores, row, kind, blank)
+    there, back = there_and_back(prepared.frames, row)
+    total = probability_of_all(there, row)
+    return _per_class(prepared, row, there, back, total, blank)
+
+
+def _prepared(scores: jax.Array, row: Row, kind: str, blank: int) -> _Prepared:
+    counts = jnp.arange(scores.shape[1]) < row.frames[:, None]
+    if kind == "logits":
+        peak = lax.stop_gradient(jnp.max(scores, axis=2))
+        size = jnp.sum(jnp.exp(scores - peak[:, :, None]), axis=2)
+        peak, size = jnp.where(counts, peak, 0), jnp.where(counts, size, 1)
+    else:
+        peak, size = jnp.zeros(counts.shape, scores.dtype), jnp.ones(counts.shape, scores.dtype)
+    return _Prepared(scores, peak, size, columns(scores, peak, size, row, blank))
+
+
+def _loss(prepared: _Prepared, row: Row, there: States, total: Scaled, kind: str, blank: int) -> jax.Array:
+    loss = -logarithm(total)
+    if kind != "logits":
+        return loss
+    # Where nearly all alignments are right, the loss is taken from those that are not, or it would be what the
+    # products have rounded: a loss of 1e-15 would be 0 or 1e-7.
+    near = loss < np.log(2)
+
+    def from_others(loss):
+        others = probability_of_others(prepared, row, there, blank)
+        return jnp.where(near, -jnp.log1p(-others), loss)
+
+    return lax.cond(jnp.any(near), from_others, lambda loss: loss, loss)
+
+
+def _gradient(prepared, row, there, back, total, kind, blank) -> jax.Array:
+    """softmax - posterior by logits, -posterior by log-probabilities; 0 where no alignment is possible."""
+    share = _per_class(prepared, row, there, back, total, blank)
+    if kind != "logits":
+        return -share
+    counts = (jnp.arange(share.shape[1]) < row.frames[:, None]) & (total.mantissa != 0)[:, None]
+    scores = jnp.where(counts[:, :, None], prepared.scores, -jnp.inf)
+    peak, size = (x[:, :, None] for x in (prepared.peak, prepared.size))
+    return jnp.exp(scores - peak) * (1 / size) - share
+
+
+def _per_class(prepared, row, there, back, total, blank) -> jax.Array:
+    """What the states hold, put together for each class.
+
+    Labels that occur more than once are first added up at their first place; then each class looks up its place, which
+    is quicker than adding into the classes.
+    """
+    rows, count = row.labels.shape
+    of_blank, of_label = occupancies(prepared.frames, there, back, total)
+    counts = jnp.arange(prepared.scores.shape[1]) < row.frames[:, None]
+    blanks = jnp.where(counts, of_blank.T, 0)[:, :, None]
+    label = of_label[:, :, :count].transpose(1, 0, 2)
+    present = jnp.arange(count) < row.lengths[:, None]
+    same = (row.labels[:, :, None] == row.labels[:, None, :]) & present[:, None, :]
+    first = jnp.argmax(same, axis=2) if count else row.labels
+    merge = ((first[:, :, None] == jnp.arange(count)) & present[:, :, None]).astype(label.dtype)
+    merged = jnp.einsum("nts,nsk->ntk", label, merge, precision=lax.Precision.HIGHEST)
+    nothing = jnp.zeros((*merged.shape[:2], 1), merged.dtype)
+    table = jnp.concatenate([merged, blanks, nothing], axis=2)
+    place = jnp.full((rows, prepared.scores.shape[2]), count + 1)
+    place = place.at[jnp.arange(rows)[:, None], jnp.where(present, row.labels, place.shape[1])].set(first, mode="drop")
+    place = place.at[:, blank].set(count)
+    return jnp.take_along_axis(table, place[:, None, :], axis=2)
