@@ -1,0 +1,136 @@
+/* The sums over all alignments of a row. The numbers are those of losses/jax/lattice.py: a mantissa and an exponent of
+   its own for each state, blanks and labels apart, every sum taken relative to its greatest term. */
+#include <math.h>
+
+#include "ctc_row.h"
+#include "vector.h"
+
+typedef struct {
+  float *bm, *be, *lm, *le; /* blanks and labels, mantissas and exponents */
+} states;
+
+static states states_at(float *memory, int64_t stride) {
+  float *start = memory + LANES; /* there is room for a vector before each array and behind the last */
+  return (states){start, start + stride, start + 2 * stride, start + 3 * stride};
+}
+
+/* Label -1, which no way leads out of. */
+static void close_front(states s) {
+  s.lm[-1] = 0;
+  s.le[-1] = LOWEST;
+}
+
+/* Zero everywhere, label -1 and what stands behind the last state included. */
+static void clear(states s, int64_t width) {
+  for (int64_t n = 0; n <= width; n++) {
+    s.bm[n] = s.lm[n] = 0;
+    s.be[n] = s.le[n] = LOWEST;
+  }
+  close_front(s);
+}
+
+static vector top(vector mantissa, vector exponent) { return exponent + exponent_of(mantissa); }
+
+/* The states after a frame from those before it. */
+static void step(const row_workspace *w, states old, states new, int64_t t) {
+  const float *ym = w->label_mantissa + t * w->width, *ye = w->label_exponent + t * w->width;
+  const vector blank_mantissa = all(w->blank_mantissa[t]), blank_exponent = all(w->blank_exponent[t]);
+  for (int64_t n = 0; n < w->width; n += LANES) {
+    const vector bm = load(old.bm + n), be = load(old.be + n), lm = load(old.lm + n), le = load(old.le + n);
+    const vector sm = load(old.lm + n - 1), se = load(old.le + n - 1);
+    const vector jm = sm * load(w->jump + n), je = se + load(w->jump_exponent + n);
+    const vector top_b = top(bm, be);
+    const vector to_blank = larger(top_b, top(sm, se));
+    const vector to_label = larger(larger(top_b, top(lm, le)), top(jm, je));
+    store(new.bm + n, (scaled(bm, be - to_blank) + scaled(sm, se - to_blank)) * blank_mantissa);
+    store(new.be + n, to_blank + blank_exponent);
+    const vector m = scaled(bm, be - to_label) + scaled(lm, le - to_label) + scaled(jm, je - to_label);
+    store(new.lm + n, m * load(ym + n));
+    store(new.le + n, to_label + load(ye + n));
+  }
+}
+
+/* One frame backwards: from the ways on at frame t + 1, that frame included, to those at frame t; and the share of
+   alignments in each state of frame t. */
+static void step_back(row_workspace *w, states after, states new, states there, int64_t t, float total_mantissa,
+                      float total_exponent) {
+  const float *ym = w->label_mantissa + t * w->width, *ye = w->label_exponent + t * w->width;
+  const vector blank_mantissa = all(w->blank_mantissa[t]), blank_exponent = all(w->blank_exponent[t]);
+  vector in_blank = all(0);
+  for (int64_t n = 0; n < w->width; n += LANES) {
+    const vector bm = load(after.bm + n), be = load(after.be + n), lm = load(after.lm + n), le = load(after.le + n);
+    const vector nbm = load(after.bm + n + 1), nbe = load(after.be + n + 1);
+    const vector jm = load(after.lm + n + 1) * load(w->jump + n + 1);
+    const vector je = load(after.le + n + 1) + load(w->jump_exponent + n + 1);
+    const vector top_l = top(lm, le);
+    const vector from_blank = larger(top(bm, be), top_l);
+    const vector from_label = larger(larger(top_l, top(nbm, nbe)), top(jm, je));
+    const vector b = scaled(bm, be - from_blank) + scaled(lm, le - from_blank);
+    const vector l = scaled(lm, le - from_label) + scaled(nbm, nbe - from_label) + scaled(jm, je - from_label);
+    in_blank += scaled(load(there.bm + n) * b * total_mantissa, load(there.be + n) + from_blank - total_exponent);
+    const vector in_label = load(there.lm + n) * l * total_mantissa;
+    store(w->share + t * w->width + n, scaled(in_label, load(there.le + n) + from_label - total_exponent));
+    store(new.bm + n, b * blank_mantissa);
+    store(new.be + n, from_blank + blank_exponent);
+    store(new.lm + n, l * load(ym + n));
+    store(new.le + n, from_label + load(ye + n));
+  }
+  w->blank_share[t] = sum_of_lanes(in_blank);
+}
+
+static float loss_of(row_workspace *w, const ctc_problem *p, states end, float *mantissa, float *exponent) {
+  const int64_t s = w->count;
+  float m = end.bm[s], e = end.be[s];
+  if (s > 0) {
+    int from, other;
+    frexpf(m, &from);
+    frexpf(end.lm[s - 1], &other);
+    float greatest = e + from, of_label = end.le[s - 1] + other;
+    if (m == 0 || (end.lm[s - 1] != 0 && of_label > greatest)) greatest = of_label;
+    m = (float)(ldexp(m, e - greatest < -300 ? -300 : (int)(e - greatest)) +
+                ldexp(end.lm[s - 1], end.le[s - 1] - greatest < -300 ? -300 : (int)(end.le[s - 1] - greatest)));
+    e = greatest;
+  }
+  *mantissa = m;
+  *exponent = e;
+  w->impossible = m == 0;
+  if (m == 0) return INFINITY;
+  double loss = -(log((double)m) + (double)e * 0.69314718055994531);
+  if (p->are_logits && loss < 0.69314718055994531) loss = -log1p(-row_probability_of_others(w, p));
+  return (float)loss;
+}
+
+void row_alignments(row_workspace *w, const ctc_problem *p) {
+  if (w->invalid) {
+    if (p->loss) p->loss[w->row] = NAN;
+    return;
+  }
+  const int64_t block = 4 * w->stride;
+  states there = states_at(w->states, w->stride);
+  clear(there, w->width);
+  there.bm[0] = 1;
+  there.be[0] = 0;
+  for (int64_t t = 0; t < w->frames; t++) {
+    states next = states_at(w->states + (t + 1) * block, w->stride);
+    close_front(next);
+    step(w, states_at(w->states + t * block, w->stride), next, t);
+  }
+  float mantissa, exponent;
+  const float loss = loss_of(w, p, states_at(w->states + w->frames * block, w->stride), &mantissa, &exponent);
+  if (p->loss) p->loss[w->row] = loss;
+  if (!p->result || w->impossible) return;
+
+  /* After the last frame: certain in the last blank, reached from there or from the last label. */
+  states after = states_at(w->back, w->stride), new = states_at(w->back + block + LANES, w->stride);
+  clear(after, w->width);
+  clear(new, w->width);
+  after.bm[w->count] = 1;
+  after.be[w->count] = 0;
+  for (int64_t t = w->frames - 1; t >= 0; t--) {
+    states at = states_at(w->states + (t + 1) * block, w->stride);
+    step_back(w, after, new, at, t, 1 / mantissa, exponent);
+    states swap = after;
+    after = new;
+    new = swap;
+  }
+}
