@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
-from stablegrad.losses.jax.lattice import Row
+from stablegrad.losses.jax.lattice import INVALID, Row
 
 __all__ = ["Arguments", "arguments"]
 
@@ -14,16 +15,23 @@ KINDS = ("logits", "log_probs")
 
 
 class Arguments(NamedTuple):
-    """Scores (N, T, C) in the dtype that is computed in, rows without invalid entries, and which rows had them."""
+    """Scores (N, T, C) in the dtype that is computed in, and rows; those with invalid entries have INVALID frames."""
 
     scores: jax.Array
     row: Row
-    valid: jax.Array
     batch: tuple[int, ...]
     dtype: Any
 
 
-def arguments(name: str, inputs, labels, input_lengths, label_lengths, kind: str, blank: int) -> Arguments:
+def arguments(
+    name: str,
+    inputs: ArrayLike,
+    labels: ArrayLike,
+    input_lengths: ArrayLike | None,
+    label_lengths: ArrayLike | None,
+    kind: str,
+    blank: int,
+) -> Arguments:
     """Check and flatten. Invalid values raise ValueError where they are known; where traced, their rows are marked."""
     if kind not in KINDS:
         raise ValueError(f"{name}: kind must be 'logits' or 'log_probs', not {kind!r}.")
@@ -34,8 +42,8 @@ def arguments(name: str, inputs, labels, input_lengths, label_lengths, kind: str
             f"{name}: inputs (..., frames, classes) and labels (..., labels) must have the same leading axes, "
             f"but have shapes {scores.shape} and {labels.shape}."
         )
-    *batch, steps, classes = scores.shape
-    batch = tuple(batch)
+    batch: tuple[int, ...] = scores.shape[:-2]
+    steps, classes = scores.shape[-2:]
     if labels.shape[:-1] != batch:
         raise ValueError(f"{name}: labels have shape {labels.shape}; their leading axes must be {batch}.")
     if not isinstance(blank, (int, np.integer)) or not 0 <= blank < classes:
@@ -60,11 +68,11 @@ def arguments(name: str, inputs, labels, input_lengths, label_lengths, kind: str
     valid &= (frames >= 0) & (frames <= steps) & (lengths >= 0) & (lengths <= count)
     somewhere = int(blank == 0) if classes > 1 else 0
     labels = jnp.where(present & ~wrong, labels, somewhere)
-    row = Row(labels, jnp.where(valid, frames, 0), jnp.where(valid, lengths, 0))
-    return Arguments(scores, row, valid, batch, dtype)
+    row = Row(labels, jnp.where(valid, frames, INVALID), jnp.where(valid, lengths, 0))
+    return Arguments(scores, row, batch, dtype)
 
 
-def _integers(name: str, what: str, value) -> jax.Array:
+def _integers(name: str, what: str, value: ArrayLike) -> jax.Array:
     array = jnp.asarray(value)
     if array.size == 0 and not jnp.issubdtype(array.dtype, jnp.integer):
         array = array.astype(jnp.int32)  # jnp.zeros((4, 0)) holds no number that could be wrong
@@ -73,7 +81,7 @@ def _integers(name: str, what: str, value) -> jax.Array:
     return array.astype(jnp.int32)
 
 
-def _lengths(name: str, what: str, value, batch: tuple[int, ...], default: int) -> jax.Array:
+def _lengths(name: str, what: str, value: ArrayLike | None, batch: tuple[int, ...], default: int) -> jax.Array:
     if value is None:
         return jnp.full(batch, default, jnp.int32)
     array = _integers(name, what, value)
@@ -82,7 +90,15 @@ def _lengths(name: str, what: str, value, batch: tuple[int, ...], default: int) 
     return jnp.broadcast_to(array, batch)
 
 
-def _raise_for_values(name, labels, frames, lengths, steps: int, classes: int, blank: int) -> None:
+def _raise_for_values(
+    name: str,
+    labels: jax.Array,
+    frames: jax.Array,
+    lengths: jax.Array,
+    steps: int,
+    classes: int,
+    blank: int,
+) -> None:
     """ValueError for the first entry that is wrong, of those whose values are known."""
     for what, value, most in (
         ("input_lengths", frames, f"{steps} frames"),
@@ -110,5 +126,5 @@ def _known(array: jax.Array) -> np.ndarray | None:
     return None if isinstance(array, jax.core.Tracer) else np.asarray(array)
 
 
-def _index(place) -> str:
+def _index(place: np.ndarray) -> str:
     return "[" + ", ".join(str(int(i)) for i in place) + "]" if len(place) else ""

@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import threading
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +30,7 @@ def kernel() -> Kernel:
         return _registered()
 
 
-def chosen(name: str, implementation: str | None, dtype) -> bool:
+def chosen(name: str, implementation: str | None, dtype: Any) -> bool:
     """Whether a call uses the kernel."""
     if implementation not in (None, "pure", "compiled"):
         raise ValueError(f"{name}: implementation must be None, 'pure' or 'compiled', not {implementation!r}.")
@@ -75,7 +76,7 @@ def posteriors(scores: jax.Array, row: Row, kind: str, blank: int) -> jax.Array:
     return lax.platform_dependent(scores, row, cpu=on_cpu, default=elsewhere)
 
 
-def _call(scores, row: Row, kind: str, blank: int, result: bool = True, posteriors: bool = False):
+def _call(scores: jax.Array, row: Row, kind: str, blank: int, result: bool = True, posteriors: bool = False) -> Any:
     loss = jax.ShapeDtypeStruct(scores.shape[:1], scores.dtype)
     outputs = (loss, jax.ShapeDtypeStruct(scores.shape, scores.dtype)) if result else (loss,)
     call = jax.ffi.ffi_call(TARGET, outputs, vmap_method="broadcast_all")

@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from stablegrad.losses.jax.lattice import Row, States
+from stablegrad.losses.jax.lattice import Prepared, Row, States
 from stablegrad.losses.jax.scaled import plain
 
 __all__ = ["probability_of_others"]
 
 
-def probability_of_others(prepared, row: Row, there: States, blank: int) -> jax.Array:
+def probability_of_others(prepared: Prepared, row: Row, there: States, blank: int) -> jax.Array:
     """1 - the probability of the target, (N,), accurate where it is small; for frames whose probabilities sum to 1."""
     count = row.labels.shape[1]
     at = jnp.arange(count + 1)
@@ -43,7 +43,7 @@ def probability_of_others(prepared, row: Row, there: States, blank: int) -> jax.
     return leaving + jnp.sum(unfinished, axis=1)
 
 
-def _foreign(prepared, row: Row, blank: int) -> jax.Array:
+def _foreign(prepared: Prepared, row: Row, blank: int) -> jax.Array:
     """The probability of classes that the target does not contain, (N, T)."""
     rows, _, classes = prepared.scores.shape
     present = jnp.arange(row.labels.shape[1]) < row.lengths[:, None]

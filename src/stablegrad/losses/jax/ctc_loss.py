@@ -6,10 +6,12 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.typing import ArrayLike
 
 from stablegrad.losses.jax import compiled
 from stablegrad.losses.jax.arguments import Arguments, arguments
 from stablegrad.losses.jax.derivatives import loss_of_rows, posteriors_of_rows
+from stablegrad.losses.jax.lattice import INVALID
 
 __all__ = ["Implementation", "Kind", "Reduction", "ctc_loss", "ctc_posteriors", "ctc_pseudo_cost", "reduced"]
 
@@ -19,10 +21,10 @@ Implementation = Literal["pure", "compiled"]
 
 
 def ctc_loss(
-    inputs,
-    labels,
-    input_lengths=None,
-    label_lengths=None,
+    inputs: ArrayLike,
+    labels: ArrayLike,
+    input_lengths: ArrayLike | None = None,
+    label_lengths: ArrayLike | None = None,
     *,
     kind: Kind = "logits",
     blank: int = 0,
@@ -71,7 +73,7 @@ def ctc_loss(
     """
     given = arguments("ctc_loss", inputs, labels, input_lengths, label_lengths, kind, blank)
     kernel = compiled.chosen("ctc_loss", implementation, given.scores.dtype)
-    loss = _loss(given.scores, given.row, given.valid, kind, int(blank), kernel)
+    loss = _loss(given.scores, given.row, kind, int(blank), kernel)
     if zero_infinity:
         loss = jnp.where(loss == jnp.inf, 0, loss)
     loss = loss.astype(given.dtype).reshape(given.batch)
@@ -79,10 +81,10 @@ def ctc_loss(
 
 
 def ctc_pseudo_cost(
-    inputs,
-    labels,
-    input_lengths=None,
-    label_lengths=None,
+    inputs: ArrayLike,
+    labels: ArrayLike,
+    input_lengths: ArrayLike | None = None,
+    label_lengths: ArrayLike | None = None,
     *,
     kind: Kind = "logits",
     blank: int = 0,
@@ -103,15 +105,15 @@ def ctc_pseudo_cost(
     """
     given = arguments("ctc_pseudo_cost", inputs, labels, input_lengths, label_lengths, kind, blank)
     kernel = compiled.chosen("ctc_pseudo_cost", implementation, given.scores.dtype)
-    cost = _pseudo_cost(given.scores, given.row, given.valid, kind, int(blank), kernel)
+    cost = _pseudo_cost(given.scores, given.row, kind, int(blank), kernel)
     return reduced("ctc_pseudo_cost", cost.astype(given.dtype).reshape(given.batch), given, reduction)
 
 
 def ctc_posteriors(
-    inputs,
-    labels,
-    input_lengths=None,
-    label_lengths=None,
+    inputs: ArrayLike,
+    labels: ArrayLike,
+    input_lengths: ArrayLike | None = None,
+    label_lengths: ArrayLike | None = None,
     *,
     kind: Kind = "logits",
     blank: int = 0,
@@ -122,14 +124,12 @@ def ctc_posteriors(
     Every frame that counts sums to 1; all 0 for frames that do not, and for labels that no alignment spells. The
     gradient of `ctc_loss` is softmax - posterior. Arguments as for `ctc_loss`.
 
-    >>> print(ctc_posteriors(jax.numpy.zeros((3, 2)), jax.numpy.array([1])).round(3))
-    [[0.5   0.5  ]
-     [0.333 0.667]
-     [0.5   0.5  ]]
+    >>> ctc_posteriors(jax.numpy.zeros((3, 2)), jax.numpy.array([1])).round(3).tolist()
+    [[0.5, 0.5], [0.333..., 0.667...], [0.5, 0.5]]
     """
     given = arguments("ctc_posteriors", inputs, labels, input_lengths, label_lengths, kind, blank)
     kernel = compiled.chosen("ctc_posteriors", implementation, given.scores.dtype)
-    share = _posteriors(given.scores, given.row, given.valid, kind, int(blank), kernel)
+    share = _posteriors(given.scores, given.row, kind, int(blank), kernel)
     return share.astype(given.dtype).reshape(*given.batch, *given.scores.shape[1:])
 
 
@@ -147,29 +147,25 @@ def reduced(name: str, loss: jax.Array, given: Arguments, reduction: str) -> jax
     raise ValueError(f"{name}: reduction must be 'none', 'sum', 'mean' or 'mean_per_label', not {reduction!r}.")
 
 
-@functools.partial(jax.jit, static_argnums=(3, 4, 5), inline=True)
-def _loss(scores, row, valid, kind, blank, kernel):
-    return _invalid_as_nan(loss_of_rows(scores, row, kind, blank, kernel), scores, valid)
+@functools.partial(jax.jit, static_argnums=(2, 3, 4), inline=True)
+def _loss(scores, row, kind, blank, kernel):
+    return loss_of_rows(scores, row, kind, blank, kernel)
 
 
-@functools.partial(jax.jit, static_argnums=(3, 4, 5), inline=True)
-def _posteriors(scores, row, valid, kind, blank, kernel):
-    share = posteriors_of_rows(scores, row, kind, blank, kernel)
-    return jnp.where(valid[:, None, None], share, jnp.nan)
+@functools.partial(jax.jit, static_argnums=(2, 3, 4), inline=True)
+def _posteriors(scores, row, kind, blank, kernel):
+    return posteriors_of_rows(scores, row, kind, blank, kernel)
 
 
-@functools.partial(jax.jit, static_argnums=(3, 4, 5), inline=True)
-def _pseudo_cost(scores, row, valid, kind, blank, kernel):
+@functools.partial(jax.jit, static_argnums=(2, 3, 4), inline=True)
+def _pseudo_cost(scores, row, kind, blank, kernel):
     share = lax.stop_gradient(posteriors_of_rows(scores, row, kind, blank, kernel))
-    counts = (share > 0) | jnp.isnan(share)
+    counts = share != 0  # NaN counts
     frame = (jnp.arange(scores.shape[1]) < row.frames[:, None])[:, :, None]
     possible = jnp.any(counts, axis=(1, 2)) | (row.frames == 0) & (row.lengths == 0)
-    scores = jnp.where(frame, scores, 0)
-    log_probabilities = jax.nn.log_softmax(scores, axis=2) if kind == "logits" else scores
+    inside = jnp.where(frame, scores, 0)
+    log_probabilities = jax.nn.log_softmax(inside, axis=2) if kind == "logits" else inside
     cost = -jnp.sum(jnp.where(counts, share * jnp.where(counts, log_probabilities, 0), 0), axis=(1, 2))
-    return _invalid_as_nan(jnp.where(possible, cost, jnp.inf), scores, valid)
-
-
-def _invalid_as_nan(loss, scores, valid):
-    """NaN in value and gradient for rows that are not valid."""
-    return jnp.where(valid, loss, jnp.nan * jnp.sum(jnp.where(valid[:, None, None], 0, scores), axis=(1, 2)))
+    cost = jnp.where(possible, cost, jnp.inf)
+    # A row that is not valid is NaN in value and gradient, padding included.
+    return jnp.where(row.frames == INVALID, jnp.sum(share * scores, axis=(1, 2)), cost)

@@ -16,15 +16,33 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from stablegrad.losses.jax.scaled import LOWEST, Scaled, exponential, kept, number, plain, product, sum_of, top
 
-__all__ = ["Frames", "Row", "States", "columns", "forward", "occupancies", "probability_of_all", "there_and_back"]
+__all__ = [
+    "INVALID",
+    "Frames",
+    "Prepared",
+    "Row",
+    "States",
+    "columns",
+    "forward",
+    "occupancies",
+    "probability_of_all",
+    "there_and_back",
+]
+
+
+INVALID = -1
 
 
 class Row(NamedTuple):
-    """What to align: labels (N, S), and how many of the frames and of the labels count, (N,) each."""
+    """What to align: labels (N, S), and how many of the frames and of the labels count, (N,) each.
+
+    A row with INVALID frames has no labels, and NaN for whatever is asked of it.
+    """
 
     labels: jax.Array
     frames: jax.Array
@@ -38,6 +56,15 @@ class Frames(NamedTuple):
     label: jax.Array  # score, (T, N, S + 1), -inf where a frame or label does not count
     peak: jax.Array  # (T, N, 1)
     size: jax.Array  # (T, N, 1)
+
+
+class Prepared(NamedTuple):
+    """Scores (N, T, C), peak and size of their frames, (N, T), and the columns of them that the lattice needs."""
+
+    scores: jax.Array
+    peak: jax.Array
+    size: jax.Array
+    frames: Frames
 
 
 class States(NamedTuple):
@@ -56,8 +83,8 @@ def columns(scores: jax.Array, peak: jax.Array, size: jax.Array, row: Row, blank
     peak = jnp.where(counts, peak[:, :, None], 0)
     size = jnp.where(counts, size[:, :, None], 1)
     of_blank = jnp.where(counts, scores[:, :, blank : blank + 1], 0)
-    blank, label, peak, size = (x.transpose(1, 0, 2) for x in (of_blank, label, peak, size))
-    return Frames(_probability(blank, peak, size), label, peak, size)
+    of_blank, label, peak, size = (x.transpose(1, 0, 2) for x in (of_blank, label, peak, size))
+    return Frames(_probability(of_blank, peak, size), label, peak, size)
 
 
 def forward(frames: Frames, row: Row) -> States:
@@ -88,7 +115,8 @@ def probability_of_all(there: States, row: Row) -> Scaled:
 
     blank = Scaled(*(at(x, row.lengths) for x in there.blank))
     label = kept(row.lengths > 0, Scaled(*(at(x, jnp.maximum(row.lengths - 1, 0)) for x in there.label)))
-    return sum_of([blank, label], jnp.maximum(top(blank), top(label)))
+    total = sum_of([blank, label], jnp.maximum(top(blank), top(label)))
+    return Scaled(jnp.where(row.frames == INVALID, jnp.nan, total.mantissa), total.exponent)
 
 
 def occupancies(frames: Frames, there: States, back: States, total: Scaled) -> tuple[jax.Array, jax.Array]:
@@ -139,8 +167,12 @@ def _probability(score: jax.Array, peak: jax.Array, size: jax.Array) -> Scaled:
 
 def _with_last(frames: Frames) -> Frames:
     """The frames and one more, a certain blank."""
-    last = Frames(Scaled(1, 0), -jnp.inf, 0, 1)
-    return jax.tree.map(lambda x, end: jnp.pad(x, ((0, 1), (0, 0), (0, 0)), constant_values=end), frames, last)
+
+    def longer(x: jax.Array, end: float) -> jax.Array:
+        return jnp.pad(x, ((0, 1), (0, 0), (0, 0)), constant_values=end)
+
+    blank = Scaled(longer(frames.blank.mantissa, 1), longer(frames.blank.exponent, 0))
+    return Frames(blank, longer(frames.label, -np.inf), longer(frames.peak, 0), longer(frames.size, 1))
 
 
 def _may_follow(labels: jax.Array) -> jax.Array:

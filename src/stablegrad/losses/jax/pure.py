@@ -1,7 +1,5 @@
 """CTC's loss, gradient and posteriors in JAX alone: for every device, every dtype and every derivative."""
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +7,8 @@ from jax import lax
 
 from stablegrad.losses.jax.confident import probability_of_others
 from stablegrad.losses.jax.lattice import (
-    Frames,
+    INVALID,
+    Prepared,
     Row,
     States,
     columns,
@@ -21,13 +20,6 @@ from stablegrad.losses.jax.lattice import (
 from stablegrad.losses.jax.scaled import Scaled, logarithm
 
 __all__ = ["gradient_of", "loss_and_gradient", "loss_only", "posteriors"]
-
-
-class _Prepared(NamedTuple):
-    scores: jax.Array
-    peak: jax.Array
-    size: jax.Array
-    frames: Frames
 
 
 def loss_only(scores: jax.Array, row: Row, kind: str, blank: int) -> jax.Array:
@@ -61,7 +53,7 @@ def posteriors(scores: jax.Array, row: Row, kind: str, blank: int) -> jax.Array:
     return _per_class(prepared, row, there, back, total, blank)
 
 
-def _prepared(scores: jax.Array, row: Row, kind: str, blank: int) -> _Prepared:
+def _prepared(scores: jax.Array, row: Row, kind: str, blank: int) -> Prepared:
     counts = jnp.arange(scores.shape[1]) < row.frames[:, None]
     if kind == "logits":
         peak = lax.stop_gradient(jnp.max(scores, axis=2))
@@ -69,10 +61,10 @@ def _prepared(scores: jax.Array, row: Row, kind: str, blank: int) -> _Prepared:
         peak, size = jnp.where(counts, peak, 0), jnp.where(counts, size, 1)
     else:
         peak, size = jnp.zeros(counts.shape, scores.dtype), jnp.ones(counts.shape, scores.dtype)
-    return _Prepared(scores, peak, size, columns(scores, peak, size, row, blank))
+    return Prepared(scores, peak, size, columns(scores, peak, size, row, blank))
 
 
-def _loss(prepared: _Prepared, row: Row, there: States, total: Scaled, kind: str, blank: int) -> jax.Array:
+def _loss(prepared: Prepared, row: Row, there: States, total: Scaled, kind: str, blank: int) -> jax.Array:
     loss = -logarithm(total)
     if kind != "logits":
         return loss
@@ -87,7 +79,9 @@ def _loss(prepared: _Prepared, row: Row, there: States, total: Scaled, kind: str
     return lax.cond(jnp.any(near), from_others, lambda loss: loss, loss)
 
 
-def _gradient(prepared, row, there, back, total, kind, blank) -> jax.Array:
+def _gradient(
+    prepared: Prepared, row: Row, there: States, back: States, total: Scaled, kind: str, blank: int
+) -> jax.Array:
     """softmax - posterior by logits, -posterior by log-probabilities; 0 where no alignment is possible."""
     share = _per_class(prepared, row, there, back, total, blank)
     if kind != "logits":
@@ -98,7 +92,7 @@ def _gradient(prepared, row, there, back, total, kind, blank) -> jax.Array:
     return jnp.exp(scores - peak) * (1 / size) - share
 
 
-def _per_class(prepared, row, there, back, total, blank) -> jax.Array:
+def _per_class(prepared: Prepared, row: Row, there: States, back: States, total: Scaled, blank: int) -> jax.Array:
     """What the states hold, put together for each class.
 
     Labels that occur more than once are first added up at their first place; then each class looks up its place, which
@@ -107,15 +101,15 @@ def _per_class(prepared, row, there, back, total, blank) -> jax.Array:
     rows, count = row.labels.shape
     of_blank, of_label = occupancies(prepared.frames, there, back, total)
     counts = jnp.arange(prepared.scores.shape[1]) < row.frames[:, None]
-    blanks = jnp.where(counts, of_blank.T, 0)[:, :, None]
+    unasked = jnp.where(row.frames == INVALID, jnp.nan, 0).astype(of_blank.dtype)[:, None, None]
+    blanks = jnp.where(counts[:, :, None], of_blank.T[:, :, None], unasked)
     label = of_label[:, :, :count].transpose(1, 0, 2)
     present = jnp.arange(count) < row.lengths[:, None]
     same = (row.labels[:, :, None] == row.labels[:, None, :]) & present[:, None, :]
     first = jnp.argmax(same, axis=2) if count else row.labels
     merge = ((first[:, :, None] == jnp.arange(count)) & present[:, :, None]).astype(label.dtype)
     merged = jnp.einsum("nts,nsk->ntk", label, merge, precision=lax.Precision.HIGHEST)
-    nothing = jnp.zeros((*merged.shape[:2], 1), merged.dtype)
-    table = jnp.concatenate([merged, blanks, nothing], axis=2)
+    table = jnp.concatenate([merged, blanks, jnp.broadcast_to(unasked, blanks.shape)], axis=2)
     place = jnp.full((rows, prepared.scores.shape[2]), count + 1)
     place = place.at[jnp.arange(rows)[:, None], jnp.where(present, row.labels, place.shape[1])].set(first, mode="drop")
     place = place.at[:, blank].set(count)

@@ -7,7 +7,9 @@ near 1, so that nothing has to be normalised between two steps. Zero is mantissa
 Exponents are constants to differentiation: the derivative is carried by the mantissas, scaled as they are.
 """
 
-from typing import NamedTuple
+import functools
+import operator
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -49,8 +51,8 @@ def top(x: Scaled) -> jax.Array:
 
 def sum_of(terms: list[Scaled], at: jax.Array) -> Scaled:
     """The sum with the exponent `at`, which is that of the greatest term or next to it."""
-    mantissa = sum(term.mantissa * _power_of_two(term.exponent - at) for term in terms)
-    return Scaled(mantissa, at)
+    parts = [term.mantissa * _power_of_two(term.exponent - at) for term in terms]
+    return Scaled(functools.reduce(operator.add, parts), at)
 
 
 def plain(x: Scaled) -> jax.Array:
@@ -100,7 +102,7 @@ def _exponential_rule(primals, tangents):
 
 
 # log 2 as a sum: the first parts have few digits, so that their multiples are exact.
-_PARTS_OF_LOG_2 = {
+_PARTS_OF_LOG_2: dict[int, Any] = {
     4: tuple(np.float32(part) for part in (0.6875, 0.005645751953125, 1.4286068203094172e-6)),
     8: tuple(np.float64(part) for part in (0.6931471803691238, 1.9082149288430703e-10, 4.275175589747649e-20)),
 }
@@ -114,5 +116,5 @@ def _power_of_two(exponent: jax.Array) -> jax.Array:
     return lax.bitcast_convert_type(stored << info.nmant, exponent.dtype)
 
 
-def _integer(dtype):
+def _integer(dtype: Any) -> Any:
     return jnp.int32 if jnp.finfo(dtype).bits == 32 else jnp.int64

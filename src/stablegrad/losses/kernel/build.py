@@ -15,8 +15,11 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 __all__ = ["Kernel", "built", "cache_directory", "switched_off"]
+
+Strings: TypeAlias = tuple[str, ...]
 
 SOURCES = Path(__file__).resolve().parent
 OPTIONS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-pthread")
@@ -46,7 +49,7 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stablegrad"
 
 
-def built(name: str, sources: tuple[str, ...], include: tuple[str, ...] = (), depends_on: str = "") -> Kernel:
+def built(name: str, sources: Strings, include: Strings = (), depends_on: str = "") -> Kernel:
     """The library `name` of these sources, from the cache or compiled now."""
     if switched_off():
         return Kernel(None, "STABLEGRAD_KERNELS is off")
@@ -88,7 +91,7 @@ def _own_directory(directory: Path) -> Path:
     return directory
 
 
-def _key(sources, compiler: str, options, include, depends_on: str) -> str:
+def _key(sources: Strings, compiler: str, options: Strings, include: Strings, depends_on: str) -> str:
     digest = hashlib.sha256()
     for file in sorted({*sources, *(path.name for path in SOURCES.glob("*.h"))}):
         digest.update(file.encode() + b"\0" + (SOURCES / file).read_bytes())
@@ -108,11 +111,13 @@ def _processor() -> str:
     information = Path("/proc/cpuinfo")
     if information.is_file():
         lines = information.read_text(errors="replace").splitlines()
-        parts += [next((x for x in lines if x.lower().startswith(key)), "") for key in ("model name", "flags", "features")]
+        parts += [
+            next((x for x in lines if x.lower().startswith(key)), "") for key in ("model name", "flags", "features")
+        ]
     return "\n".join(parts)
 
 
-def _compile(path: Path, sources, compiler: str, options, include) -> str:
+def _compile(path: Path, sources: Strings, compiler: str, options: Strings, include: Strings) -> str:
     """Compile to `path`, all at once; what the compiler said if it failed."""
     handle, temporary = tempfile.mkstemp(suffix=".so", dir=path.parent)
     os.close(handle)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #if defined(__linux__)
 #include <sched.h>
+#include <sys/mman.h>
 #endif
 
 #include "ctc_row.h"
@@ -105,14 +106,31 @@ static int64_t threads_for(const ctc_problem *p, int threads) {
   return count > 64 ? 64 : count;
 }
 
+/* Fresh memory comes page by page at its first touch, which for a large result takes as long as computing it. */
+static void expect_large(void *memory, size_t size) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  const uintptr_t page = 1 << 21, from = ((uintptr_t)memory + page - 1) & ~(page - 1);
+  const uintptr_t to = ((uintptr_t)memory + size) & ~(page - 1);
+  if (to > from) madvise((void *)from, to - from, MADV_HUGEPAGE); /* a hint: where it fails nothing changes */
+#else
+  (void)memory, (void)size;
+#endif
+}
+
 int ctc_compute(const ctc_problem *p, int threads) {
   if (p->rows <= 0) return 0;
   const int64_t count = threads_for(p, threads);
   const int by_rows = p->rows >= count;
   const int64_t slots = by_rows ? count : p->rows;
   const int64_t size = row_workspace_size(p);
-  char *memory = malloc((size_t)slots * (sizeof(row_workspace) + (size_t)size * sizeof(float)));
+  const size_t bytes = (size_t)slots * (sizeof(row_workspace) + (size_t)size * sizeof(float));
+  char *memory = malloc(bytes);
   if (!memory) return 1;
+  expect_large(memory, bytes);
+  if (p->result) {
+    const int64_t last = (p->rows - 1) * p->row_stride + (p->frames - 1) * p->frame_stride + p->classes;
+    if (p->frames > 0) expect_large(p->result, (size_t)last * sizeof(float));
+  }
   work shared = {p, (row_workspace *)memory, slots, 0, -1};
   float *floats = (float *)(memory + (size_t)slots * sizeof(row_workspace));
   for (int64_t i = 0; i < slots; i++) row_workspace_at(&shared.slots[i], p, floats + i * size);

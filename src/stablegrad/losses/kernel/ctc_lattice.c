@@ -10,38 +10,33 @@ typedef struct {
 } states;
 
 static states states_at(float *memory, int64_t stride) {
-  float *start = memory + LANES; /* there is room for a vector before each array and behind the last */
+  float *start = memory + LANES; /* room for a vector before and behind each array */
   return (states){start, start + stride, start + 2 * stride, start + 3 * stride};
 }
 
-/* Label -1, which no way leads out of. */
-static void close_front(states s) {
-  s.lm[-1] = 0;
-  s.le[-1] = LOWEST;
-}
-
-/* Zero everywhere, label -1 and what stands behind the last state included. */
+/* Zero everywhere, what stands behind the last state included. */
 static void clear(states s, int64_t width) {
   for (int64_t n = 0; n <= width; n++) {
     s.bm[n] = s.lm[n] = 0;
     s.be[n] = s.le[n] = LOWEST;
   }
-  close_front(s);
 }
 
-static vector top(vector mantissa, vector exponent) { return exponent + exponent_of(mantissa); }
+static inline vector top(vector mantissa, vector exponent) { return exponent + exponent_of(mantissa); }
 
 /* The states after a frame from those before it. */
 static void step(const row_workspace *w, states old, states new, int64_t t) {
   const float *ym = w->label_mantissa + t * w->width, *ye = w->label_exponent + t * w->width;
   const vector blank_mantissa = all(w->blank_mantissa[t]), blank_exponent = all(w->blank_exponent[t]);
+  vector last_m = all(0), last_e = all(LOWEST);
   for (int64_t n = 0; n < w->width; n += LANES) {
     const vector bm = load(old.bm + n), be = load(old.be + n), lm = load(old.lm + n), le = load(old.le + n);
-    const vector sm = load(old.lm + n - 1), se = load(old.le + n - 1);
+    const vector sm = moved_on(last_m, lm), se = moved_on(last_e, le);
+    last_m = lm, last_e = le;
     const vector jm = sm * load(w->jump + n), je = se + load(w->jump_exponent + n);
-    const vector top_b = top(bm, be);
-    const vector to_blank = larger(top_b, top(sm, se));
-    const vector to_label = larger(larger(top_b, top(lm, le)), top(jm, je));
+    const vector above = larger(all(LOWEST), top(bm, be)); /* where all are 0 there is no exponent */
+    const vector to_blank = larger(above, top(sm, se));
+    const vector to_label = larger(larger(above, top(lm, le)), top(jm, je));
     store(new.bm + n, (scaled(bm, be - to_blank) + scaled(sm, se - to_blank)) * blank_mantissa);
     store(new.be + n, to_blank + blank_exponent);
     const vector m = scaled(bm, be - to_label) + scaled(lm, le - to_label) + scaled(jm, je - to_label);
@@ -62,9 +57,9 @@ static void step_back(row_workspace *w, states after, states new, states there, 
     const vector nbm = load(after.bm + n + 1), nbe = load(after.be + n + 1);
     const vector jm = load(after.lm + n + 1) * load(w->jump + n + 1);
     const vector je = load(after.le + n + 1) + load(w->jump_exponent + n + 1);
-    const vector top_l = top(lm, le);
-    const vector from_blank = larger(top(bm, be), top_l);
-    const vector from_label = larger(larger(top_l, top(nbm, nbe)), top(jm, je));
+    const vector above = larger(all(LOWEST), top(lm, le));
+    const vector from_blank = larger(above, top(bm, be));
+    const vector from_label = larger(larger(above, top(nbm, nbe)), top(jm, je));
     const vector b = scaled(bm, be - from_blank) + scaled(lm, le - from_blank);
     const vector l = scaled(lm, le - from_label) + scaled(nbm, nbe - from_label) + scaled(jm, je - from_label);
     in_blank += scaled(load(there.bm + n) * b * total_mantissa, load(there.be + n) + from_blank - total_exponent);
@@ -112,7 +107,6 @@ void row_alignments(row_workspace *w, const ctc_problem *p) {
   there.be[0] = 0;
   for (int64_t t = 0; t < w->frames; t++) {
     states next = states_at(w->states + (t + 1) * block, w->stride);
-    close_front(next);
     step(w, states_at(w->states + t * block, w->stride), next, t);
   }
   float mantissa, exponent;

@@ -51,24 +51,18 @@ static float sum_of_exponentials(const float *x, int64_t count, float peak) {
   return sum_of_lanes(first + second);
 }
 
-/* exp(x - peak) * inverse_size as mantissa and exponent: the difference is taken exactly (two-sum). */
-static void probability(vector x, float peak, float inverse_size, vector *mantissa, vector *exponent) {
-  vector difference = x - peak;
-  vector back = difference - x;
-  vector lost = (x - (difference - back)) - (peak + back);
-  lost = choose(lost * 0.0f == 0.0f, lost, all(0));
-  vector k = difference * LOG2_E;
-  const vector large = choose(k < 0.0f, all(-8388608.0f), all(8388608.0f));
-  vector rounded = (k + large) - large;
-  k = choose((k < -8388608.0f) | (k > 8388608.0f), k, rounded); /* beyond, every float is whole */
+/* exp(x - peak) * inverse_size as mantissa and exponent: the difference is taken exactly (two-sum). NaN of inf. */
+static inline void probability(vector x, vector peak, vector inverse_size, vector *mantissa, vector *exponent) {
+  const vector lowest = all(LOWEST);
+  const vector difference = x - peak;
+  const vector back = difference - x;
+  const vector lost = (x - (difference - back)) - (peak + back);
+  const vector k = rounded(difference * LOG2_E);
   vector r = ((difference - k * 0.6875f) - k * 0.005645751953125f) - k * 1.42860682e-6f;
-  r += lost;
-  r = larger(all(-0.5f), r);
+  r = larger(all(-0.5f), r + lost); /* in this order NaN stays */
   r = -larger(all(-0.5f), -r);
-  vector m = small_exponential(r) * inverse_size;
-  m = choose(difference == INFINITY, all(NAN), m);
-  *mantissa = choose(difference < LOWEST, all(0), m);
-  *exponent = choose(difference < LOWEST, all(LOWEST), k);
+  *mantissa = where_less(difference, lowest, all(0), small_exponential(r) * inverse_size);
+  *exponent = where_less(difference, lowest, lowest, k);
 }
 
 void row_probabilities(row_workspace *w, const ctc_problem *p, int64_t from, int64_t to) {
@@ -83,14 +77,15 @@ void row_probabilities(row_workspace *w, const ctc_problem *p, int64_t from, int
     w->peak[t] = peak;
     w->inverse_size[t] = inverse_size;
     vector mantissa, exponent;
-    probability(all(x[p->blank]), peak, inverse_size, &mantissa, &exponent);
+    probability(all(x[p->blank]), all(peak), all(inverse_size), &mantissa, &exponent);
     w->blank_mantissa[t] = mantissa[0];
     w->blank_exponent[t] = exponent[0];
+    float *of_label = w->label_mantissa + t * w->width;
+    for (int64_t n = 0; n < w->count; n++) of_label[n] = x[labels[n]];
+    for (int64_t n = w->count; n < w->width; n++) of_label[n] = -INFINITY;
     for (int64_t n = 0; n < w->width; n += LANES) {
-      float gathered[LANES];
-      for (int64_t k = 0; k < LANES; k++) gathered[k] = n + k < w->count ? x[labels[n + k]] : -INFINITY;
-      probability(load(gathered), peak, inverse_size, &mantissa, &exponent);
-      store(w->label_mantissa + t * w->width + n, mantissa);
+      probability(load(of_label + n), all(peak), all(inverse_size), &mantissa, &exponent);
+      store(of_label + n, mantissa);
       store(w->label_exponent + t * w->width + n, exponent);
     }
   }

@@ -28,8 +28,14 @@ static inline void store(float *to, vector v) { memcpy(to, &v, sizeof v); }
 
 static inline vector all(float x) { return x - (vector){0}; }
 
-static inline vector choose(whole condition, vector x, vector y) {
-  return (vector)((condition & (whole)x) | (~condition & (whole)y));
+/* a < b ? x : y */
+static inline vector where_less(vector a, vector b, vector x, vector y) {
+#if defined(__AVX512F__)
+  return (vector)_mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ), (__m512)y, (__m512)x);
+#else
+  const whole less = a < b;
+  return (vector)((less & (whole)x) | (~less & (whole)y));
+#endif
 }
 
 /* x > y ? x : y, so that NaN in either gives y. */
@@ -39,7 +45,7 @@ static inline vector larger(vector x, vector y) {
 #elif defined(__AVX__)
   return (vector)_mm256_max_ps((__m256)x, (__m256)y);
 #else
-  return choose(x > y, x, y);
+  return where_less(y, x, x, y);
 #endif
 }
 
@@ -60,9 +66,36 @@ static inline vector scaled(vector x, vector exponent) {
 #endif
 }
 
-/* The exponent e of x = m * 2**e, 1 <= m < 2, for x >= 0; -127 for 0. */
+/* The exponent e of x = m * 2**e, 1 <= m < 2, for x >= 0; -127 or -inf for 0. */
 static inline vector exponent_of(vector x) {
+#if defined(__AVX512F__)
+  return (vector)_mm512_getexp_ps((__m512)x);
+#else
   return __builtin_convertvector(((whole)x >> 23) - 127, vector);
+#endif
+}
+
+/* The nearest whole number, however large. */
+static inline vector rounded(vector x) {
+#if defined(__AVX512F__)
+  return (vector)_mm512_roundscale_ps((__m512)x, 0);
+#else
+  const vector zero = all(0), limit = all(8388608.0f); /* from 2**23 on every float is whole */
+  const vector large = where_less(x, zero, -limit, limit);
+  const vector near = (x + large) - large;
+  return where_less(where_less(x, zero, -x, x), limit, near, x);
+#endif
+}
+
+/* The elements of x moved on by one, after the last of `before`. */
+static inline vector moved_on(vector before, vector x) {
+#if defined(__AVX512F__)
+  return (vector)_mm512_alignr_epi32((__m512i)x, (__m512i)before, 15);
+#elif LANES == 8
+  return (vector){before[7], x[0], x[1], x[2], x[3], x[4], x[5], x[6]};
+#else
+  return (vector){before[3], x[0], x[1], x[2]};
+#endif
 }
 
 static inline vector nearest(vector x) {
