@@ -59,9 +59,9 @@ def arguments(
         dtype = jnp.result_type(float)
     working = jnp.float32 if jnp.finfo(dtype).bits < 32 else dtype
     rows = int(np.prod(batch))
-    labels, frames, lengths = labels.reshape(rows, -1), frames.reshape(rows), lengths.reshape(rows)
+    count = labels.shape[-1]
+    labels, frames, lengths = labels.reshape(rows, count), frames.reshape(rows), lengths.reshape(rows)
     scores = scores.astype(working).reshape(rows, steps, classes)
-    count = labels.shape[1]
     present = jnp.arange(count) < lengths[:, None]
     wrong = present & ((labels < 0) | (labels >= classes) | (labels == blank))
     valid = ~jnp.any(wrong, axis=1)
@@ -72,29 +72,32 @@ def arguments(
     return Arguments(scores, row, batch, dtype)
 
 
-def _integers(name: str, what: str, value: ArrayLike) -> jax.Array:
-    array = jnp.asarray(value)
+def _integers(name: str, what: str, value: ArrayLike) -> Any:
+    # What is known stays in NumPy, or under a trace it would not be known any more.
+    array = jnp.asarray(value) if isinstance(value, jax.core.Tracer) else np.asarray(value)
     if array.size == 0 and not jnp.issubdtype(array.dtype, jnp.integer):
-        array = array.astype(jnp.int32)  # jnp.zeros((4, 0)) holds no number that could be wrong
+        array = array.astype(np.int32)  # zeros((4, 0)) holds no number that could be wrong
     if not jnp.issubdtype(array.dtype, jnp.integer):
         raise TypeError(f"{name}: {what} must be integers, not {array.dtype}.")
-    return array.astype(jnp.int32)
+    if array.dtype.itemsize > 4 or array.dtype == np.uint32:
+        array = array.clip(-(2**31) if array.dtype.kind == "i" else 0, 2**31 - 1)  # what is too large stays so
+    return array.astype(np.int32)
 
 
-def _lengths(name: str, what: str, value: ArrayLike | None, batch: tuple[int, ...], default: int) -> jax.Array:
+def _lengths(name: str, what: str, value: ArrayLike | None, batch: tuple[int, ...], default: int) -> Any:
     if value is None:
-        return jnp.full(batch, default, jnp.int32)
+        return np.full(batch, default, np.int32)
     array = _integers(name, what, value)
     if array.shape not in (batch, ()):
         raise ValueError(f"{name}: {what} has shape {array.shape}, but one number is needed for each of {batch}.")
-    return jnp.broadcast_to(array, batch)
+    return np.broadcast_to(array, batch) if isinstance(array, np.ndarray) else jnp.broadcast_to(array, batch)
 
 
 def _raise_for_values(
     name: str,
-    labels: jax.Array,
-    frames: jax.Array,
-    lengths: jax.Array,
+    labels: Any,
+    frames: Any,
+    lengths: Any,
     steps: int,
     classes: int,
     blank: int,
@@ -122,8 +125,8 @@ def _raise_for_values(
             raise ValueError(f"{name}: labels{_index(place)} = {known[tuple(place)]} {why}.")
 
 
-def _known(array: jax.Array) -> np.ndarray | None:
-    return None if isinstance(array, jax.core.Tracer) else np.asarray(array)
+def _known(array: Any) -> np.ndarray | None:
+    return array if isinstance(array, np.ndarray) else None
 
 
 def _index(place: np.ndarray) -> str:

@@ -77,20 +77,25 @@ def posteriors(scores: jax.Array, row: Row, kind: str, blank: int) -> jax.Array:
 
 
 def _call(scores: jax.Array, row: Row, kind: str, blank: int, result: bool = True, posteriors: bool = False) -> Any:
-    loss = jax.ShapeDtypeStruct(scores.shape[:1], scores.dtype)
-    outputs = (loss, jax.ShapeDtypeStruct(scores.shape, scores.dtype)) if result else (loss,)
+    shapes = (scores.shape[:1], scores.shape) if result else (scores.shape[:1],)
+    outputs = tuple(jax.ShapeDtypeStruct(shape, scores.dtype) for shape in shapes)
     call = jax.ffi.ffi_call(TARGET, outputs, vmap_method="broadcast_all")
-    return tuple(
-        call(
-            scores,
-            row.labels,
-            row.frames,
-            row.lengths,
-            are_logits=np.int32(kind == "logits"),
-            blank=np.int32(blank),
-            posteriors=np.int32(posteriors),
-        )
+    given = call(
+        scores,
+        row.labels,
+        row.frames,
+        row.lengths,
+        are_logits=np.int32(kind == "logits"),
+        blank=np.int32(blank),
+        posteriors=np.int32(posteriors),
     )
+    return tuple(_varying_as(scores, x) for x in given)
+
+
+def _varying_as(like: jax.Array, x: jax.Array) -> jax.Array:
+    """Inside shard_map: x, marked as different on the axes of the mesh over which `like` is."""
+    axes = tuple(jax.typeof(like).manual_axis_type.varying - jax.typeof(x).manual_axis_type.varying)
+    return lax.pcast(x, axes, to="varying") if axes else x
 
 
 @functools.cache

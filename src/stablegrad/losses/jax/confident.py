@@ -29,7 +29,8 @@ def probability_of_others(prepared: Prepared, row: Row, there: States, blank: in
         present = jnp.arange(count) < row.lengths[:, None]
         same = (row.labels[:, :, None] == row.labels[:, None, :]) & present[:, None, :]
         distinct = (jnp.argmax(same, axis=2) == jnp.arange(count)) & present
-        following = jnp.pad(~same, ((0, 0), (0, 2), (0, 0)), constant_values=True)
+        differs = ~(same & present[:, :, None])
+        following = jnp.pad(differs, ((0, 0), (0, 2), (0, 0)), constant_values=True)
         from_blank = (following[:, :-1] & distinct[:, None, :]).astype(on_blank.dtype)
         from_label = (following[:, :-1] & following[:, 1:] & distinct[:, None, :]).astype(on_blank.dtype)
         frames = prepared.frames

@@ -43,9 +43,9 @@ def ctc_alignment(
 ) -> CTCAlignment:
     """The single most probable alignment (Viterbi) of frames with labels, with the frames of each label.
 
-    Of alignments that are equally probable it is the one that moves on earliest. Arguments and errors as for `ctc_loss`;
-    where invalid values are traced, the score is NaN. The score is differentiable; its gradient counts the classes of
-    the best path.
+    Of alignments that are equally probable it is the one that moves on earliest. Arguments and errors as for
+    `ctc_loss`; where invalid values are traced, the score is NaN. The score is differentiable; its gradient counts the
+    classes of the best path.
 
     >>> x = 5 * jax.nn.one_hot(jax.numpy.array([0, 1, 1, 0, 2]), 3)
     >>> found = ctc_alignment(x, jax.numpy.array([1, 2]))
@@ -109,7 +109,7 @@ def _best_moves(
     may_jump = jnp.pad(states[:, 2:] != states[:, :-2], ((0, 0), (2, 0)))[:, :width] & (states != blank)
     columns = jnp.take_along_axis(log_y, states[:, None, :], axis=2).transpose(1, 0, 2)
     # Before the first frame only blank 0 is there; the first frame may enter label 0 from it.
-    best = jnp.where(jnp.arange(width) == 0, 0.0, -jnp.inf).astype(log_y.dtype) + jnp.zeros_like(states, log_y.dtype)
+    best = jnp.where((jnp.arange(width) == 0) | (states < 0), 0.0, -jnp.inf).astype(log_y.dtype)
 
     def step(best, frame):
         column, counts = frame

@@ -36,6 +36,7 @@ __all__ = [
 
 
 INVALID = -1
+FAR = 2.0**22
 
 
 class Row(NamedTuple):
@@ -121,27 +122,43 @@ def probability_of_all(there: States, row: Row) -> Scaled:
 
 def occupancies(frames: Frames, there: States, back: States, total: Scaled) -> tuple[jax.Array, jax.Array]:
     """The share of alignments in a blank, (T, N), and in each label, (T, N, S + 1), at each frame."""
-    total = Scaled(jnp.where(total.mantissa == 0, 1, total.mantissa)[:, None], total.exponent[:, None])
+    impossible = total.mantissa == 0
+    far = jnp.any(~impossible & (jnp.abs(total.exponent) > FAR))
+    total = Scaled(jnp.where(impossible, 1, total.mantissa)[:, None], total.exponent[:, None])
 
-    def share(there, back, y):
+    def weight(there: Scaled, back: Scaled, y: Scaled) -> Scaled:
         never = y.mantissa == 0
         mantissa = there.mantissa * back.mantissa / (jnp.where(never, 1, y.mantissa) * total.mantissa)
-        exponent = there.exponent + back.exponent - y.exponent - total.exponent
-        return jnp.where(never, 0, plain(Scaled(mantissa, exponent)))
+        return kept(~never, Scaled(mantissa, there.exponent + back.exponent - y.exponent))
 
     label = _probability(frames.label, frames.peak, frames.size)
     there = jax.tree.map(lambda x: x[1:], there)
-    of_blank = share(there.blank, jax.tree.map(lambda x: x[:0:-1, :, ::-1], back.blank), frames.blank)
-    of_label = share(there.label, jax.tree.map(lambda x: _reversed(x[1:]), back.label), label)
-    return jnp.sum(of_blank, axis=2), of_label
+    of_blank = weight(there.blank, jax.tree.map(lambda x: x[:0:-1, :, ::-1], back.blank), frames.blank)
+    of_label = weight(there.label, jax.tree.map(lambda x: _reversed(x[1:]), back.label), label)
+
+    def of_all(of_blank: Scaled, of_label: Scaled) -> tuple[jax.Array, jax.Array]:
+        blank, label = (plain(Scaled(x.mantissa, x.exponent - total.exponent)) for x in (of_blank, of_label))
+        return jnp.sum(blank, axis=2), label
+
+    def of_each_other(of_blank: Scaled, of_label: Scaled) -> tuple[jax.Array, jax.Array]:
+        tops = [jnp.max(top(kept(x.mantissa != 0, x)), axis=2, keepdims=True) for x in (of_blank, of_label)]
+        most = jnp.maximum(*tops)
+        blank, label = (plain(Scaled(x.mantissa, x.exponent - most)) for x in (of_blank, of_label))
+        in_blank = jnp.sum(blank, axis=2)
+        size = in_blank + jnp.sum(label, axis=2)
+        size = jnp.where(size == 0, 1, size)
+        return in_blank / size, label / size[:, :, None]
+
+    # Far out, where whole exponents are not all floats, differences of sums of them do not hold.
+    return lax.cond(far, of_each_other, of_all, of_blank, of_label)
 
 
 def _run(frames: Frames, may_follow: jax.Array, start: jax.Array) -> States:
     """The states before each frame, from certainty in the blank `start`."""
     shape = frames.label.shape[1:]
     dtype = frames.label.dtype
-    at_start = number((jnp.arange(shape[1]) == start[:, None]).astype(dtype))
-    first = States(at_start, number(jnp.zeros(shape, dtype)))
+    nothing = jnp.where(frames.label[0] > 0, jnp.zeros(shape, dtype), 0)  # as the frames vary over a mesh
+    first = States(number(jnp.where(jnp.arange(shape[1]) == start[:, None], 1, nothing)), number(nothing))
 
     def step(states, frame):
         blank, label = states

@@ -165,6 +165,7 @@ static int64_t lay_out(row_workspace *w, const ctc_problem *p, float *memory) {
   ARRAY(back, 2 * (4 * stride + LANES));
   ARRAY(share, p->result ? frames * width : 0);
   ARRAY(blank_share, frames);
+  ARRAY(far, 4 * width);
   ARRAY(distinct, width);
   ARRAY(first, p->count);
   ARRAY(contained, p->classes / (int64_t)sizeof(float) + 1);

@@ -45,10 +45,35 @@ static void step(const row_workspace *w, states old, states new, int64_t t) {
   }
 }
 
+/* Far out, where whole exponents are not all floats, differences of sums of them do not hold: there the shares of a
+   frame are taken relative to each other instead of to all alignments. `far` holds mantissas and exponents of the
+   blanks, then of the labels. */
+static void share_out(row_workspace *w, const float *far, int64_t t) {
+  const int64_t width = w->width;
+  vector most = all(LOWEST * 8);
+  for (int64_t n = 0; n < 2 * width; n += LANES) {
+    const float *mantissa = far + (n < width ? n : n + width);
+    const vector m = load(mantissa), e = top(m, load(mantissa + width));
+    most = larger(where_less(all(0), m, e, most), most);
+  }
+  float greatest = most[0];
+  for (int k = 1; k < LANES; k++) greatest = most[k] > greatest ? most[k] : greatest;
+  vector in_blank = all(0), in_label = all(0);
+  for (int64_t n = 0; n < width; n += LANES) {
+    in_blank += scaled(load(far + n), load(far + width + n) - greatest);
+    const vector label = scaled(load(far + 2 * width + n), load(far + 3 * width + n) - greatest);
+    store(w->share + t * width + n, label);
+    in_label += label;
+  }
+  const float sum = sum_of_lanes(in_blank) + sum_of_lanes(in_label);
+  w->blank_share[t] = sum_of_lanes(in_blank) / sum;
+  for (int64_t n = 0; n < width; n++) w->share[t * width + n] /= sum;
+}
+
 /* One frame backwards: from the ways on at frame t + 1, that frame included, to those at frame t; and the share of
    alignments in each state of frame t. */
 static void step_back(row_workspace *w, states after, states new, states there, int64_t t, float total_mantissa,
-                      float total_exponent) {
+                      float total_exponent, float *far) {
   const float *ym = w->label_mantissa + t * w->width, *ye = w->label_exponent + t * w->width;
   const vector blank_mantissa = all(w->blank_mantissa[t]), blank_exponent = all(w->blank_exponent[t]);
   vector in_blank = all(0);
@@ -62,15 +87,21 @@ static void step_back(row_workspace *w, states after, states new, states there, 
     const vector from_label = larger(larger(above, top(nbm, nbe)), top(jm, je));
     const vector b = scaled(bm, be - from_blank) + scaled(lm, le - from_blank);
     const vector l = scaled(lm, le - from_label) + scaled(nbm, nbe - from_label) + scaled(jm, je - from_label);
-    in_blank += scaled(load(there.bm + n) * b * total_mantissa, load(there.be + n) + from_blank - total_exponent);
-    const vector in_label = load(there.lm + n) * l * total_mantissa;
-    store(w->share + t * w->width + n, scaled(in_label, load(there.le + n) + from_label - total_exponent));
+    const vector blank = load(there.bm + n) * b * total_mantissa, label = load(there.lm + n) * l * total_mantissa;
+    const vector of_blank = load(there.be + n) + from_blank, of_label = load(there.le + n) + from_label;
+    in_blank += scaled(blank, of_blank - total_exponent);
+    store(w->share + t * w->width + n, scaled(label, of_label - total_exponent));
+    if (far) {
+      store(far + n, blank), store(far + w->width + n, of_blank);
+      store(far + 2 * w->width + n, label), store(far + 3 * w->width + n, of_label);
+    }
     store(new.bm + n, b * blank_mantissa);
     store(new.be + n, from_blank + blank_exponent);
     store(new.lm + n, l * load(ym + n));
     store(new.le + n, from_label + load(ye + n));
   }
   w->blank_share[t] = sum_of_lanes(in_blank);
+  if (far) share_out(w, far, t);
 }
 
 static float loss_of(row_workspace *w, const ctc_problem *p, states end, float *mantissa, float *exponent) {
@@ -120,9 +151,10 @@ void row_alignments(row_workspace *w, const ctc_problem *p) {
   clear(new, w->width);
   after.bm[w->count] = 1;
   after.be[w->count] = 0;
+  float *far = fabsf(exponent) > 4194304 ? w->far : 0;
   for (int64_t t = w->frames - 1; t >= 0; t--) {
     states at = states_at(w->states + (t + 1) * block, w->stride);
-    step_back(w, after, new, at, t, 1 / mantissa, exponent);
+    step_back(w, after, new, at, t, 1 / mantissa, exponent, far);
     states swap = after;
     after = new;
     new = swap;

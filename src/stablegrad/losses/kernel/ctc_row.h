@@ -17,6 +17,7 @@ typedef struct {
   float *back;                            /* 2 x 4 x (stride + a vector) */
   float *share;                           /* frames x width: share of alignments in each label */
   float *blank_share;                     /* frames */
+  float *far;                             /* 4 x width: the states of a frame, far out */
   float *distinct;                        /* width: probabilities of distinct labels */
   int32_t *first;                         /* count: where the label occurs first */
   unsigned char *contained;               /* classes: whether the target or its alignments may contain it */

@@ -61,7 +61,7 @@ static inline void probability(vector x, vector peak, vector inverse_size, vecto
   vector r = ((difference - k * 0.6875f) - k * 0.005645751953125f) - k * 1.42860682e-6f;
   r = larger(all(-0.5f), r + lost); /* in this order NaN stays */
   r = -larger(all(-0.5f), -r);
-  *mantissa = where_less(difference, lowest, all(0), small_exponential(r) * inverse_size);
+  *mantissa = where_less(difference, lowest, all(0), small_exponential(r)) * inverse_size;
   *exponent = where_less(difference, lowest, lowest, k);
 }
 
