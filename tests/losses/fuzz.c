@@ -59,7 +59,11 @@ static int one(int64_t number) {
   const float scales[] = {0, 0.1f, 1, 10, 100, 1e4f, 1e9f};
   const float scale = scales[below(7)];
   const int odd = chance(3);
-  for (int64_t i = 0; i < used; i++) scores[i] = score(scale, odd);
+  /* Log-probabilities are at most 0; odd ones are anything. */
+  for (int64_t i = 0; i < used; i++) {
+    scores[i] = score(scale, odd);
+    if (!p.are_logits && !odd) scores[i] = -fabsf(scores[i]);
+  }
   if (result) memset(result, 0x7f, (size_t)used * sizeof(float));
   memset(again, 0x7f, (size_t)used * sizeof(float));
   for (int64_t i = 0; i < p.rows * p.count; i++) {

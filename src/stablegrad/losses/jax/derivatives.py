@@ -57,5 +57,5 @@ def posteriors_of_rows(scores: jax.Array, row: Row, kind: str, blank: int, kerne
 def _posteriors_rule(kind, blank, kernel, primals, tangents):
     scores, row = primals
     share = posteriors_of_rows(scores, row, kind, blank, kernel)
-    _, bend = jax.jvp(lambda scores: pure.posteriors(scores, row, kind, blank), (scores,), (tangents[0],))
+    _, bend = jax.jvp(lambda scores: pure.posteriors_of(scores, row, kind, blank), (scores,), (tangents[0],))
     return share, bend

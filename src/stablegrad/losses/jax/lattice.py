@@ -32,11 +32,12 @@ __all__ = [
     "occupancies",
     "probability_of_all",
     "there_and_back",
+    "total_of_each_frame",
+    "weights",
 ]
 
 
 INVALID = -1
-FAR = 2.0**22
 
 
 class Row(NamedTuple):
@@ -120,37 +121,34 @@ def probability_of_all(there: States, row: Row) -> Scaled:
     return Scaled(jnp.where(row.frames == INVALID, jnp.nan, total.mantissa), total.exponent)
 
 
-def occupancies(frames: Frames, there: States, back: States, total: Scaled) -> tuple[jax.Array, jax.Array]:
-    """The share of alignments in a blank, (T, N), and in each label, (T, N, S + 1), at each frame."""
-    impossible = total.mantissa == 0
-    far = jnp.any(~impossible & (jnp.abs(total.exponent) > FAR))
-    total = Scaled(jnp.where(impossible, 1, total.mantissa)[:, None], total.exponent[:, None])
+def weights(frames: Frames, there: States, back: States) -> States:
+    """The probability of all alignments through each state at each frame, (T, N, S + 1) each."""
 
     def weight(there: Scaled, back: Scaled, y: Scaled) -> Scaled:
         never = y.mantissa == 0
-        mantissa = there.mantissa * back.mantissa / (jnp.where(never, 1, y.mantissa) * total.mantissa)
+        mantissa = there.mantissa * back.mantissa / jnp.where(never, 1, y.mantissa)
         return kept(~never, Scaled(mantissa, there.exponent + back.exponent - y.exponent))
 
     label = _probability(frames.label, frames.peak, frames.size)
     there = jax.tree.map(lambda x: x[1:], there)
-    of_blank = weight(there.blank, jax.tree.map(lambda x: x[:0:-1, :, ::-1], back.blank), frames.blank)
-    of_label = weight(there.label, jax.tree.map(lambda x: _reversed(x[1:]), back.label), label)
+    return States(
+        weight(there.blank, jax.tree.map(lambda x: x[:0:-1, :, ::-1], back.blank), frames.blank),
+        weight(there.label, jax.tree.map(lambda x: _reversed(x[1:]), back.label), label),
+    )
 
-    def of_all(of_blank: Scaled, of_label: Scaled) -> tuple[jax.Array, jax.Array]:
-        blank, label = (plain(Scaled(x.mantissa, x.exponent - total.exponent)) for x in (of_blank, of_label))
-        return jnp.sum(blank, axis=2), label
 
-    def of_each_other(of_blank: Scaled, of_label: Scaled) -> tuple[jax.Array, jax.Array]:
-        tops = [jnp.max(top(kept(x.mantissa != 0, x)), axis=2, keepdims=True) for x in (of_blank, of_label)]
-        most = jnp.maximum(*tops)
-        blank, label = (plain(Scaled(x.mantissa, x.exponent - most)) for x in (of_blank, of_label))
-        in_blank = jnp.sum(blank, axis=2)
-        size = in_blank + jnp.sum(label, axis=2)
-        size = jnp.where(size == 0, 1, size)
-        return in_blank / size, label / size[:, :, None]
+def occupancies(through: States, total: Scaled) -> tuple[jax.Array, jax.Array]:
+    """The share of alignments in a blank, (T, N), and in each label, (T, N, S + 1); total is (T, N)."""
+    total = Scaled(jnp.where(total.mantissa == 0, 1, total.mantissa)[:, :, None], total.exponent[:, :, None])
+    blank, label = (plain(Scaled(x.mantissa / total.mantissa, x.exponent - total.exponent)) for x in through)
+    return jnp.sum(blank, axis=2), label
 
-    # Far out, where whole exponents are not all floats, differences of sums of them do not hold.
-    return lax.cond(far, of_each_other, of_all, of_blank, of_label)
+
+def total_of_each_frame(through: States) -> Scaled:
+    """The probability of all alignments, frame by frame, (T, N): the same number, but for rounding, at each."""
+    most = jnp.maximum(*(jnp.max(top(kept(x.mantissa != 0, x)), axis=2) for x in through))
+    parts = [jnp.sum(plain(Scaled(x.mantissa, x.exponent - most[:, :, None])), axis=2) for x in through]
+    return Scaled(parts[0] + parts[1], most)
 
 
 def _run(frames: Frames, may_follow: jax.Array, start: jax.Array) -> States:
