@@ -30,7 +30,12 @@ assert _specification.loader is not None
 reference = importlib.util.module_from_spec(_specification)
 _specification.loader.exec_module(reference)
 
-SIZES = ((150, 16, 32, 30), (500, 16, 64, 80), (1000, 8, 1000, 100), (1600, 4, 5000, 200))  # frames, rows, classes, labels
+SIZES = (
+    (150, 16, 32, 30),
+    (500, 16, 64, 80),
+    (1000, 8, 1000, 100),
+    (1600, 4, 5000, 200),
+)  # frames, rows, classes, labels
 LIBRARIES = ("compiled", "pure", "optax", "torch")
 PAUSE = 0.25  # seconds: longer than OpenMP's threads spin after their last work
 
@@ -221,7 +226,8 @@ def report(rounds, sizes):
         "",
         f"Medians of {rounds} rounds in milliseconds; ratios are medians of paired ratios, [half of the pairs].",
         "",
-        "| frames, rows, classes, labels | compiled | pure | optax | torch | torch / compiled | optax / compiled | optax / pure |",
+        "| frames, rows, classes, labels | compiled | pure | optax | torch "
+        "| torch / compiled | optax / compiled | optax / pure |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for index, size in enumerate(sizes):

@@ -1,9 +1,9 @@
 """Read lines of handwritten digits without being told where each digit stands: training with CTC.
 
 A line is made of 3 to 6 digits from scikit-learn's bundled images (8 by 8 pixels, no download), with random gaps and
-shifts. A small convolutional network looks at the line column by column and gives each column eleven logits, blank and
-ten digits; `stablegrad.losses.ctc_loss` needs the digits alone. The images that test lines are made of are in no line of
-training. The picture shows a test line, the posteriors given its digits, and the forced alignment.
+shifts. A small convolutional network looks at the line column by column and gives each column eleven logits, blank
+and ten digits; `stablegrad.losses.ctc_loss` needs the digits alone. The images that test lines are made of are in no line
+of training. The picture shows a test line, the posteriors given its digits, and the forced alignment.
 
     python examples/ctc_digits.py                     # under 5 % of labels wrong, in minutes on a CPU
     python examples/ctc_digits.py --steps 300 --out line.png
@@ -106,7 +106,9 @@ def draw(weights, test, losses, path: str) -> None:
         start, end = int(found.starts[0, n]), int(found.ends[0, n])
         for axes in (above, middle):
             axes.axvspan(start, end, color="tab:red", alpha=0.25)
-        above.annotate(str(labels[0, n]), ((start + end) / 2, -0.6), ha="center", color="tab:red", annotation_clip=False)
+        above.annotate(
+            str(labels[0, n]), ((start + end) / 2, -0.6), ha="center", color="tab:red", annotation_clip=False
+        )
     above.set(yticks=[], xlim=(0, WIDTH))
     middle.set(yticks=range(11), yticklabels=[*map(str, range(10)), "blank"], ylabel="posterior", xlim=(0, WIDTH))
     middle.set_xlabel("column; red: the columns that the best alignment gives each digit")

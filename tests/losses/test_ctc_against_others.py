@@ -6,8 +6,8 @@ import numpy as np
 import optax
 import pytest
 import torch
-from losses import reference
 
+from losses import reference
 from stablegrad.losses import ctc_loss
 
 implementations = pytest.mark.parametrize("implementation", ["pure", "compiled"])

@@ -1,13 +1,15 @@
 """Posteriors, pseudo cost, alignment and greedy decoding against enumeration of every path."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from losses import reference
 
+from losses import reference
 from stablegrad.losses import ctc_alignment, ctc_greedy_decode, ctc_loss, ctc_posteriors, ctc_pseudo_cost
 
 implementations = pytest.mark.parametrize("implementation", ["pure", "compiled"])
@@ -49,13 +51,15 @@ def test_pseudo_cost_has_the_gradient_of_the_loss_and_bounds_it(implementation, 
     x = jax.nn.log_softmax(x) if kind == "log_probs" else jnp.asarray(x)
     options = {"kind": kind, "implementation": implementation}
     for reduction in ("none", "sum", "mean", "mean_per_label"):
-        loss, gradient = jax.value_and_grad(lambda x: ctc_loss(x, labels, reduction=reduction, **options))(x)
-        cost, slope = jax.value_and_grad(lambda x: ctc_pseudo_cost(x, labels, reduction=reduction, **options))(x)
+        loss, gradient = jax.value_and_grad(functools.partial(ctc_loss, reduction=reduction, **options))(x, labels)
+        cost, slope = jax.value_and_grad(functools.partial(ctc_pseudo_cost, reduction=reduction, **options))(x, labels)
         np.testing.assert_allclose(slope, gradient, atol=1e-6)
         assert cost > loss
     tangent = jnp.cos(jnp.arange(x.size, dtype=float)).reshape(x.shape)
     forward = jax.jvp(lambda x: ctc_pseudo_cost(x, labels, **options), (x,), (tangent,))[1]
-    np.testing.assert_allclose(forward, jnp.vdot(jax.grad(lambda x: ctc_loss(x, labels, **options))(x), tangent), rtol=1e-4)
+    np.testing.assert_allclose(
+        forward, jnp.vdot(jax.grad(lambda x: ctc_loss(x, labels, **options))(x), tangent), rtol=1e-4
+    )
 
 
 def test_pseudo_cost_at_infinite_logits():

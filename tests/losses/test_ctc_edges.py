@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from losses import reference
 
+from losses import reference
 from stablegrad.losses import ctc_alignment, ctc_greedy_decode, ctc_loss, ctc_posteriors, ctc_pseudo_cost
 
 implementations = pytest.mark.parametrize("implementation", ["pure", "compiled"])

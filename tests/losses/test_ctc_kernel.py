@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from losses import fuzz
 
 import stablegrad
+from losses import fuzz
 from stablegrad.losses import ctc_loss
 from stablegrad.losses.jax.compiled import kernel
 from stablegrad.losses.kernel import build

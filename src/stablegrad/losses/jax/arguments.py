@@ -36,21 +36,21 @@ def arguments(
     if kind not in KINDS:
         raise ValueError(f"{name}: kind must be 'logits' or 'log_probs', not {kind!r}.")
     scores = jnp.asarray(inputs)
-    labels = _integers(name, "labels", labels)
-    if scores.ndim < 2 or labels.ndim != scores.ndim - 1:
+    targets: Any = _integers(name, "labels", labels)
+    if scores.ndim < 2 or targets.ndim != scores.ndim - 1:
         raise ValueError(
             f"{name}: inputs (..., frames, classes) and labels (..., labels) must have the same leading axes, "
-            f"but have shapes {scores.shape} and {labels.shape}."
+            f"but have shapes {scores.shape} and {targets.shape}."
         )
     batch: tuple[int, ...] = scores.shape[:-2]
     steps, classes = scores.shape[-2:]
-    if labels.shape[:-1] != batch:
-        raise ValueError(f"{name}: labels have shape {labels.shape}; their leading axes must be {batch}.")
+    if targets.shape[:-1] != batch:
+        raise ValueError(f"{name}: labels have shape {targets.shape}; their leading axes must be {batch}.")
     if not isinstance(blank, (int, np.integer)) or not 0 <= blank < classes:
         raise ValueError(f"{name}: blank must be one of the {classes} classes, 0 to {classes - 1}, not {blank}.")
     frames = _lengths(name, "input_lengths", input_lengths, batch, steps)
-    lengths = _lengths(name, "label_lengths", label_lengths, batch, labels.shape[-1])
-    _raise_for_values(name, labels, frames, lengths, steps, classes, int(blank))
+    lengths = _lengths(name, "label_lengths", label_lengths, batch, targets.shape[-1])
+    _raise_for_values(name, targets, frames, lengths, steps, classes, int(blank))
 
     dtype = scores.dtype
     if jnp.issubdtype(dtype, jnp.complexfloating):
@@ -59,16 +59,16 @@ def arguments(
         dtype = jnp.result_type(float)
     working = jnp.float32 if jnp.finfo(dtype).bits < 32 else dtype
     rows = int(np.prod(batch))
-    count = labels.shape[-1]
-    labels, frames, lengths = labels.reshape(rows, count), frames.reshape(rows), lengths.reshape(rows)
+    count = targets.shape[-1]
+    targets, frames, lengths = targets.reshape(rows, count), frames.reshape(rows), lengths.reshape(rows)
     scores = scores.astype(working).reshape(rows, steps, classes)
     present = jnp.arange(count) < lengths[:, None]
-    wrong = present & ((labels < 0) | (labels >= classes) | (labels == blank))
+    wrong = present & ((targets < 0) | (targets >= classes) | (targets == blank))
     valid = ~jnp.any(wrong, axis=1)
     valid &= (frames >= 0) & (frames <= steps) & (lengths >= 0) & (lengths <= count)
     somewhere = int(blank == 0) if classes > 1 else 0
-    labels = jnp.where(present & ~wrong, labels, somewhere)
-    row = Row(labels, jnp.where(valid, frames, INVALID), jnp.where(valid, lengths, 0))
+    targets = jnp.where(present & ~wrong, targets, somewhere)
+    row = Row(targets, jnp.where(valid, frames, INVALID), jnp.where(valid, lengths, 0))
     return Arguments(scores, row, batch, dtype)
 
 
@@ -81,7 +81,8 @@ def _integers(name: str, what: str, value: ArrayLike) -> Any:
         raise TypeError(f"{name}: {what} must be integers, not {array.dtype}.")
     if array.dtype.itemsize > 4 or array.dtype == np.uint32:
         array = array.clip(-(2**31) if array.dtype.kind == "i" else 0, 2**31 - 1)  # what is too large stays so
-    return array.astype(np.int32)
+    array = array.astype(np.int32)
+    return array if isinstance(array, jax.core.Tracer) else np.asarray(array)  # clip makes a scalar of no axes
 
 
 def _lengths(name: str, what: str, value: ArrayLike | None, batch: tuple[int, ...], default: int) -> Any:
