@@ -215,10 +215,11 @@ def report(rounds, sizes):
     lines = [
         "# CTC, measured",
         "",
-        "Made by `python benchmarks/ctc.py --write docs/ctc.md`; value and gradient from float32 logits. *compiled* and",
-        "*pure* are `stablegrad.losses.ctc_loss`.",
+        "Made by `python benchmarks/ctc.py --write docs/ctc.md`; value and gradient from float32 logits. *compiled*",
+        "and *pure* are `stablegrad.losses.ctc_loss`.",
         "",
         f"- Processor: {processor()}; {platform.system()}, Python {platform.python_version()}",
+        f"- Load average at the beginning: {os.getloadavg()[0]:.1f} (above 1, times mean little)",
         f"- jax {jax.__version__}, optax {optax.__version__}, torch {torch.__version__}",
         f"- Kernel: `{Path(about['compiler'] or '').name} {about['options']}`",
         "",

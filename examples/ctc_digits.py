@@ -2,8 +2,8 @@
 
 A line is made of 3 to 6 digits from scikit-learn's bundled images (8 by 8 pixels, no download), with random gaps and
 shifts. A small convolutional network looks at the line column by column and gives each column eleven logits, blank
-and ten digits; `stablegrad.losses.ctc_loss` needs the digits alone. The images that test lines are made of are in no line
-of training. The picture shows a test line, the posteriors given its digits, and the forced alignment.
+and ten digits; `stablegrad.losses.ctc_loss` needs the digits alone. No image in a test line is in a line of training.
+The picture shows a test line, the posteriors given its digits, and the forced alignment.
 
     python examples/ctc_digits.py                     # under 5 % of labels wrong, in minutes on a CPU
     python examples/ctc_digits.py --steps 300 --out line.png
