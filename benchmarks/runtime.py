@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from losses import Case, cases
 from paired import Ratio, in_turn
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from losses import Case, cases
 from stablegrad import stabilize
 
 BARS = {"time": 1.05, "memory": 1.1, "compile": 1.1}
