@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+import jax
 import jax.extend.core as jex
 
 from stablegrad.engines.jax import _compat
@@ -100,4 +101,9 @@ def run(closed: jex.ClosedJaxpr, arguments: list[Any]) -> list[Any]:
     """Evaluate equation by equation, under whatever transformation is active."""
     with _no_collection():
         staged = _compat.staged(closed, arguments)
-    return jex.jaxpr_as_fun(closed)(*arguments) if staged is None else staged
+    if staged is not None:
+        return staged
+    evaluate = jex.jaxpr_as_fun(closed)
+    if jax.config.jax_debug_nans or jax.config.jax_debug_infs:
+        evaluate = jax.jit(evaluate)  # JAX looks at the results of a jit, not at those of single equations
+    return evaluate(*arguments)
