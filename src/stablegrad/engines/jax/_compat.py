@@ -80,6 +80,11 @@ def staged(closed: jex.ClosedJaxpr, arguments: list[Any]) -> list[Any] | None:
     return [v.val if isinstance(v, literal) else env[v] for v in jaxpr.outvars]
 
 
+def looks_for_nan() -> bool:
+    """JAX is to raise where a result is NaN, or infinite."""
+    return bool(jax.config.jax_debug_nans or jax.config.jax_debug_infs)  # type: ignore[attr-defined]
+
+
 def is_tracer(value: Any) -> bool:
     return isinstance(value, jax.core.Tracer)
 

@@ -104,6 +104,6 @@ def run(closed: jex.ClosedJaxpr, arguments: list[Any]) -> list[Any]:
     if staged is not None:
         return staged
     evaluate = jex.jaxpr_as_fun(closed)
-    if jax.config.jax_debug_nans or jax.config.jax_debug_infs:
+    if _compat.looks_for_nan():
         evaluate = jax.jit(evaluate)  # JAX looks at the results of a jit, not at those of single equations
     return evaluate(*arguments)
