@@ -256,9 +256,14 @@ def shifted(c: Companions, node: Node) -> tuple[Node, Node] | None:
             return None
         return c.build.move_like(node, {0: inner[0]}), c.build.move_like(node, {0: inner[1]})
     terms = c.terms_of(node)
-    if terms is None or not is_sum_of_exponentials(c, node):
+    if terms is None or not any(t.exponent.parts or _along_axes(c, t) for t in terms):
         return None
     return _shifted_terms(c, node, terms)
+
+
+def _along_axes(c: Companions, term: Term) -> bool:
+    """A sum along axes, which stands for no node of the program, is among the factors."""
+    return any(under_moves(c, factor) is not None for factor in term.factors)
 
 
 def _shifted_reduction(c: Companions, core: Node, exponent: Linear) -> tuple[Node, Node]:

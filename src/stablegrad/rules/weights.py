@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
 
 
+FAR = 64  # nodes looked at to see that a value is made of another
+
+
 def only_weighs(c: Companions, node: Node) -> bool:
-    """`node`, 1 less a sigmoid or 1 and a tanh, is but the weight of a mixture, or of a value from elsewhere."""
+    """`node`, 1 less a sigmoid or 1 and a tanh, is but the weight of a mixture, or of what the tanh is taken of."""
     of = [i for i in node.inputs if literal_number(i) is None]
     if len(of) != 1:
         return False
@@ -26,7 +29,7 @@ def only_weighs(c: Companions, node: Node) -> bool:
         of = list(of[0].inputs)
     name = of[0].op.name
     if name == "tanh":
-        return _all_read(c, node, lambda product, beside: not c.facts.reach(beside) & (EXPONENTIAL | LOGARITHM))
+        return _all_read(c, node, lambda product, beside: _scales_itself(c, beside, of[0]))
     return name == "logistic" and _all_read(c, node, lambda product, beside: _mixed(c, product, beside, of[0]))
 
 
@@ -45,6 +48,21 @@ def _all_read(c: Companions, node: Node, allowed: Callable[[Node, Node], bool]) 
         elif beside is node or not allowed(reader, beside):
             return False
     return True
+
+
+def _scales_itself(c: Companions, beside: Node, tanh: Node) -> bool:
+    """The tanh is one of what `beside` is a multiple of: of a weight from elsewhere it may be all that is left."""
+    if c.facts.reach(beside) & (EXPONENTIAL | LOGARITHM):
+        return False
+    values = c.linear(beside).parts
+    waiting, seen = [tanh], 0
+    while waiting and seen < FAR:
+        node = waiting.pop()
+        seen += 1
+        if node in values:
+            return True
+        waiting.extend(node.inputs)
+    return False
 
 
 def _mixed(c: Companions, product: Node, beside: Node, z: Node) -> bool:
