@@ -59,7 +59,7 @@ def ctc_loss(
 
     Sums are held as mantissa and exponent for each state, so that float32 keeps its digits at any number of frames and
     any scale of logits; the loss of a target that is nearly certain is summed from what else could be put out, and
-    keeps its digits too. Losses above 1e7 in float32 are right, but their gradients may not tell alignments apart that
+    keeps its digits too. Losses above 3e6 in float32 are right, but their gradients may not tell alignments apart that
     differ by less than the loss's own rounding.
 
     Forward and reverse mode, and derivatives of any order, under vmap, jit, scan and sharding.
