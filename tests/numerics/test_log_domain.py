@@ -3,7 +3,6 @@
 import math
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from mpmath import exp, expm1, log
@@ -113,13 +112,13 @@ EDGES = {
         ((0.0,), -INF, [-INF]),
         ((-0.0,), -INF, [-INF]),
         ((-INF,), 0, [0]),
-        ((0.5,), NAN, None),
+        ((0.5,), NAN, [NAN]),
     ],
     "log_expm1": [
         ((0.0,), -INF, [INF]),
         ((-0.0,), -INF, [INF]),
         ((INF,), INF, [1]),
-        ((-1.0,), NAN, None),
+        ((-1.0,), NAN, [NAN]),
     ],
     "logaddexp": [
         ((-INF, -INF), -INF, [0.5, 0.5]),
@@ -147,18 +146,6 @@ EDGES = {
 @pytest.mark.parametrize("name", EDGES)
 def test_edges(name, dtype):
     assert_edges(getattr(numerics, name), EDGES[name], dtype)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_outside_the_domain_the_slope_is_that_of_a_logarithm(dtype):
-    """As the engine's logarithm has it: a number, which a cotangent of 0 makes 0 where the element is dropped."""
-    for function, x, slope in (
-        (numerics.log1mexp, 0.5, -1 / expm1(-0.5)),
-        (numerics.log_expm1, -1.0, 1 + 1 / expm1(-1)),
-    ):
-        assert float(jax.grad(function)(np.asarray(x, dtype))) == pytest.approx(float(slope), rel=1e-6)
-        dropped = jax.grad(lambda x, f=function: jnp.stack([x, f(x)])[0])(np.asarray(x, dtype))
-        assert float(dropped) == 1
 
 
 def test_second_derivative_of_a_sum_of_nothing_is_finite():

@@ -3,6 +3,7 @@
 import math
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 
 from stablegrad.numerics.jax.definition import combined, derivative_of, elementwise, select
@@ -17,8 +18,7 @@ def log1mexp(x: jax.Array) -> jax.Array:
     """log(1 - exp(x)) for x <= 0. 0 at -inf, -inf at 0, NaN above.
 
     Switches between log(-expm1(x)) and log1p(-exp(x)) at -log 2 (M. Maechler, "Accurately computing
-    log(1 - exp(-|a|))", 2012). The derivative is -1/expm1(-x), -inf at 0; also above, where
-    the value is NaN (as for the engine's log).
+    log(1 - exp(-|a|))", 2012). The derivative is -1/expm1(-x), -inf at 0.
 
     >>> print(f"{log1mexp(-1e-10):.4f} {log1mexp(-50.0):.4e}")
     -23.0259 -1.9287e-22
@@ -107,11 +107,8 @@ def _difference_rule(primals, tangents):
 
 @elementwise
 def _reciprocal_expm1(t: jax.Array) -> jax.Array:
-    """1 / (exp(t) - 1), inf at either zero.
-
-    Below 0 too, where it is the slope of a logarithm of a negative number: such an element is NaN, and may be dropped.
-    """
-    return 1 / lax.expm1(select(t == 0, 0.0, t))
+    """1 / (exp(t) - 1) for t >= 0, inf at either zero, NaN below."""
+    return 1 / lax.expm1(select(t >= 0, lax.abs(t), jnp.nan))
 
 
 @derivative_of(_reciprocal_expm1)
