@@ -17,6 +17,7 @@ ROWS = [json.loads(line) for line in (Path(__file__).parent / "cases" / "reporte
 ACCURATE = 1e-5
 RIGHT_TOPICS = {"softmax-logsumexp", "sigmoid-bce", "log1p-expm1", "where-grad", "xlogy-kl"}
 RIGHT_ROWS = {
+    "hmm-forward-probability-space",
     "hmm-unnormalised-overflow",
     "sinkhorn-small-regularisation",
     "mixture-density-underflow",

@@ -15,6 +15,7 @@ from stablegrad.policy import Policy, checked_policy
 from stablegrad.report import Explanation, Rewrite, Untouched, source_line
 from stablegrad.rewrite import SECOND_WALK, Rewriting, rewrite
 from stablegrad.rules import RULES
+from stablegrad.rules.recursions import mantissa_and_exponent
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -201,6 +202,7 @@ class _rewriter:
 
     def __init__(self, disabled: frozenset[str], policy: Policy) -> None:
         self.disabled, self.policy = disabled, policy
+        self.carries_scaled = mantissa_and_exponent.__name__ not in disabled
 
     def rewriting(self, graph: Graph, roots: list[Node]) -> Rewriting:
         return rewrite(graph, roots, self.disabled, self.policy)
@@ -215,6 +217,10 @@ def _rewrites(rewritings: list[Rewriting], names: dict[Node, str]) -> tuple[Rewr
     first: dict[tuple[Any, ...], Rewrite] = {}
     for found in rewritings:
         for rule, node, replacement, reason in found.records:
+            if node.op.name == "binary_exponent":
+                continue  # the other half of a value that a loop carries
+            if node.op.name == "without_exponent":
+                (node,) = node.inputs
             place = node.source
             file, line = (place.file, place.line) if place is not None else (None, None)
             short = tuple(without_leaves(expression(n, depth=3)) for n in (node, replacement))

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from jax.nn import sigmoid, softmax
 from jax.scipy.special import logit, xlogy
 
@@ -11,7 +12,31 @@ from stablegrad import explain, rule_names, stabilize
 
 X = np.array([[-2.0, 0.5], [0.25, 1.0]], np.float32)
 POSITIVE = np.array([[0.25, 0.5], [0.75, 1.5]], np.float32)
+TINY = np.array([[1e-3, 2e-3], [3e-3, 1e-3]], np.float32)
+
+
+def after_four_steps(x, last=lambda a: a):
+    """Sums of products of sums of products ..."""
+    a = jnp.ones(2)
+    for _ in range(4):
+        a = (a @ x) * x[0]
+    return last(a)
+
+
+def shares(x):
+    """Sinkhorn's scaling, four times."""
+    v = jnp.ones(2)
+    for _ in range(4):
+        u = 1 / (x @ v)
+        v = 1 / (x.T @ u)
+    return u[:, None] * x * v
+
+
 EXAMPLES = {
+    "comparison_of_recursions": (lambda x: jnp.where(after_four_steps(x) > 1e-30, x[0], 2 * x[1]), TINY),
+    "log_of_recursion": (lambda x: after_four_steps(x, lambda a: jnp.log(a.sum())), TINY),
+    "mantissa_and_exponent": (lambda x: jnp.log(jnp.sum(lax.scan(lambda a, e: ((a @ x) * e, None), x[0], x)[0])), TINY),
+    "quotient_of_recursions": (shares, TINY),
     "contraction_with_logarithm": (lambda x: jnp.einsum("ij,ij->i", x, jnp.log(x)), POSITIVE),
     "cross_entropy": (lambda x: -jnp.sum(jnp.array([0.25, 0.75]) * jnp.log(softmax(x)), -1), X),
     "difference_of_two_sigmoids": (lambda x: sigmoid(x) - sigmoid(2 * x), X),

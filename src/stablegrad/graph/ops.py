@@ -105,7 +105,9 @@ _add(
     "cosh_shift scaled_cosh log_near_1 norm_of_terms norm_of_terms_undefined_at_0 power_exp held_size log_of_1_and "
     "atanh_or "
     "require_finite stable_div sigmoid_cross_entropy sigmoid_slope sigmoid_gap sigmoid_step "
-    "log_of_product log_of_quotient log_of_ratio power_times_log stable_xlog1py",
+    "log_of_product log_of_quotient log_of_ratio power_times_log stable_xlog1py "
+    "binary_exponent without_exponent aligned times_power_of_two scaled_value log_of_scaled mantissa_of_exp "
+    "exponent_of_exp",
     elementwise=True,
     emitted=True,
 )
@@ -115,6 +117,6 @@ _add(
     "arithmetic",
     "logsumexp logsumexp_weighted log_softmax softmax log_sum_others log_one_minus_softmax one_minus_softmax "
     "norm norm_undefined_at_0 power_of_product product_of_others shift shift_weighted log_abs_product "
-    "softmax_cross_entropy log_softmax_of_picks",
+    "softmax_cross_entropy log_softmax_of_picks scaled_dot scaled_dot_exponent",
     emitted=True,
 )

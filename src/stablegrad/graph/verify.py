@@ -260,6 +260,17 @@ def _pairs(node: Node) -> None:
     _same_dtype(node)
 
 
+def _exponent(node: Node) -> None:
+    if node.dtype != np.int32:
+        _fail(node, "gives an exponent, int32")
+
+
+def _with_exponent(node: Node) -> None:
+    mantissa, exponent = node.inputs
+    if mantissa.dtype != node.dtype or exponent.dtype != np.int32:
+        _fail(node, f"takes a mantissa of its own dtype and an exponent, int32, not {mantissa!r} and {exponent!r}")
+
+
 def _output(node: Node) -> None:
     if len(node.inputs) != 1 or len(node.params) != 1 or not isinstance(node.params[0], int):
         _fail(node, "names no result of one node")
@@ -276,6 +287,8 @@ DTYPES = {
     "pow": _pow,
     "select": _select,
     "integer_pow": _whole_power,
+    **_table(_exponent, "binary_exponent exponent_of_exp"),
+    **_table(_with_exponent, "aligned times_power_of_two scaled_value log_of_scaled"),
 }
 CHECKS: dict[str, Callable[[Node], None]] = {
     **_table(_leaf, "input constant iota"),

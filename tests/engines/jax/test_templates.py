@@ -45,6 +45,10 @@ OTHER = """
 """.split()
 AS_CAPTURED = {*names.ELEMENTWISE.values(), *names.REDUCTIONS.values(), *names.ARG_REDUCTIONS.values(),
                *names.OWN_CUSTOM_JVP.values(), "random_gamma_grad"}  # fmt: skip
+EXPONENTS = "binary_exponent exponent_of_exp".split()
+MANTISSAS = "without_exponent mantissa_of_exp".split()
+WITH_EXPONENT = "aligned times_power_of_two scaled_value log_of_scaled".split()
+MATRIX_PRODUCTS = "scaled_dot scaled_dot_exponent".split()
 DTYPES = ["float16", "bfloat16", "float32", "float64"]
 
 
@@ -71,7 +75,8 @@ def test_every_operation_that_only_rules_make_can_be_written():
 
 def test_every_operation_that_can_be_written_exists_and_is_tested():
     assert set(EMIT) <= set(OPS)
-    tested = {*ONE_INPUT, *TWO_INPUTS, *REDUCTIONS, *ALONG, *WEIGHTED, *CUMULATIVE, *LAYOUT, *OTHER, *AS_CAPTURED}
+    tested = {*ONE_INPUT, *TWO_INPUTS, *REDUCTIONS, *ALONG, *WEIGHTED, *CUMULATIVE, *LAYOUT, *OTHER, *AS_CAPTURED,
+              *EXPONENTS, *MANTISSAS, *WITH_EXPONENT, *MATRIX_PRODUCTS}  # fmt: skip
     assert set(EMIT) <= tested
 
 
@@ -95,6 +100,39 @@ def test_functions_of_two_values_one_of_them_a_number(op):
         if op not in ("shift_terms", "log_sum_terms"):  # the exponent of an array of mantissas is an array
             checked(graph.node(op, (x, number), (), SHAPE, x.dtype))
         checked(graph.node(op, (number, y), (), SHAPE, x.dtype))
+
+
+@pytest.mark.parametrize("op", [*EXPONENTS, *MANTISSAS])
+def test_halves_of_a_split_number(op):
+    with double_precision():
+        for dtype in ("float32", "float64"):
+            x = leaf(graph := Graph(), *SHAPE, dtype=dtype)
+            checked(graph.node(op, (x,), (), SHAPE, np.dtype("int32") if op in EXPONENTS else x.dtype))
+
+
+@pytest.mark.parametrize("op", WITH_EXPONENT)
+def test_mantissas_with_exponents(op):
+    with double_precision():
+        for dtype in ("float32", "float64"):
+            m, k = leaf(graph := Graph(), *SHAPE, dtype=dtype), leaf(graph, *SHAPE, dtype="int32")
+            checked(graph.node(op, (m, k), (), SHAPE, m.dtype))
+            checked(graph.node(op, (m, graph.literal(-3, "int32")), (), SHAPE, m.dtype))
+            checked(graph.node(op, (graph.literal(0.5, m.dtype), k), (), SHAPE, m.dtype))
+
+
+def test_matrix_products_of_split_numbers():
+    capture = captured(lambda x, y: jnp.einsum("bij,bkj->bik", x, y), jnp.ones((4, 2, 3)), jnp.ones((4, 5, 3)))
+    node = next(n for n in _nodes(capture.graph.outputs[0]) if n.op.name == "dot_general")
+    m_a, m_b = (leaf(Graph(), *i.shape) for i in node.inputs)
+    k_a, k_b = (leaf(Graph(), *i.shape, dtype="int32") for i in node.inputs)
+    checked(capture.graph.node("scaled_dot", (m_a, k_a, m_b, k_b), node.params, node.shape, node.dtype))
+    checked(capture.graph.node("scaled_dot_exponent", (k_a, k_b), node.params, node.shape, np.dtype("int32")))
+
+
+def _nodes(node):
+    yield node
+    for below in node.inputs:
+        yield from _nodes(below)
 
 
 ONE_AXIS = ("log_sum_others", "log_one_minus_softmax", "one_minus_softmax")  # rules ask for these along one axis

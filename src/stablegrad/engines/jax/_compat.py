@@ -107,6 +107,12 @@ def written_in_jax(jaxpr: jex.Jaxpr) -> bool:
     return _is_jax_own(jaxpr.debug_info)
 
 
+def written_here(jaxpr: jex.Jaxpr) -> bool:
+    """True if the traced function of a body is one of this package."""
+    info = jaxpr.debug_info
+    return info is not None and " at " + PACKAGE_ROOT in (info.func_src_info or "")
+
+
 def custom_rule_is_jax_own(equation: jex.JaxprEqn) -> bool:
     """True if the function and the derivative rule of a custom_jvp_call were both written in JAX itself."""
     rule = equation.params.get("jvp_jaxpr_fun", None)

@@ -15,6 +15,7 @@ import jax.extend.core as jex
 import numpy as np
 
 from stablegrad.engines.jax import _compat, names
+from stablegrad.engines.jax.own import own_name
 from stablegrad.engines.jax.regions import BODIES
 from stablegrad.graph.arrange import arrange, reshape, transpose
 from stablegrad.graph.build import stop_gradient
@@ -59,7 +60,8 @@ class Capture:
     """A captured program: its graph, the frames of its bodies, and the jaxpr itself.
 
     Attributes:
-        closed: the jaxpr as traced.
+        closed: the jaxpr that was read.
+        traced: the jaxpr as it was traced, before loops were made to carry scaled values.
         graph: the nodes.
         top: the outermost frame.
         names: argument -> how the user calls it, for reports; filled by who knows it.
@@ -68,8 +70,9 @@ class Capture:
         loops: equations whose bodies are programs of their own.
     """
 
-    def __init__(self, closed: jex.ClosedJaxpr) -> None:
+    def __init__(self, closed: jex.ClosedJaxpr, traced: jex.ClosedJaxpr | None = None) -> None:
         self.closed = closed
+        self.traced = closed if traced is None else traced
         self.graph = Graph()
         self.names: dict[Node, str] = {}  # of arguments, for reports
         self.opaque: list[tuple[str, Source | None, str]] = []
@@ -220,6 +223,9 @@ class Capture:
         primitive, params = equation.primitive, equation.params
         if not self._plain(aval):
             return None
+        own = own_name(equation)
+        if own is not None:
+            return self.graph.node(own, inputs, (), tuple(aval.shape), aval.dtype)
         shape, dtype, graph = tuple(aval.shape), aval.dtype, self.graph
         elementwise = names.ELEMENTWISE.get(primitive)
         if elementwise is not None:
@@ -316,6 +322,8 @@ def _fit(graph: Graph, node: Node, shape: tuple[int, ...]) -> Node:
 
 def _grouped_body(equation: jex.JaxprEqn) -> jex.ClosedJaxpr | None:
     """The body of an equation that only groups others (a plain jit, a remat, a choice of platform), or None."""
+    if own_name(equation) is not None:
+        return None
     if equation.primitive is names.JIT and _compat.plain_jit(equation.params):
         return equation.params["jaxpr"]
     if equation.primitive is names.REMAT:

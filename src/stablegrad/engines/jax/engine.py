@@ -15,6 +15,7 @@ import jax.extend.core as jex
 from stablegrad.engines.jax import _compat
 from stablegrad.engines.jax.capture import Capture
 from stablegrad.engines.jax.emit import emit
+from stablegrad.engines.jax.loops import with_scaled_carries
 from stablegrad.engines.jax.regions import rewritten_bodies
 from stablegrad.graph.node import Graph, Node
 
@@ -75,7 +76,10 @@ def _rewritten(
 ) -> jex.ClosedJaxpr:
     if _compat.has_references(closed.jaxpr):
         return closed  # reads and writes of a reference name its variable; such a program is left as it is
-    capture = Capture(closed)
+    traced = closed
+    if getattr(rewriter, "carries_scaled", True):
+        closed = with_scaled_carries(closed)
+    capture = Capture(closed, traced)
     if on_capture is not None:
         on_capture(capture)
     replaced = rewriter(capture.graph, [*capture.graph.outputs, *capture.effects])
@@ -91,7 +95,7 @@ def _rewritten(
         return changed_bodies[key]
 
     changed = bool(replaced) or any(bodies(e) is not None for e in capture.loops)
-    rewritten = emit(capture, replaced, bodies) if changed else closed
+    rewritten = emit(capture, replaced, bodies) if changed else traced
     if on_capture is None:
         capture.release()
     return rewritten

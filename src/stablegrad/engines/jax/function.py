@@ -88,7 +88,7 @@ class Stabilized:
         names = self._argument_names(args, kwargs)
 
         def named(capture: Capture) -> None:
-            if capture.closed is closed and len(names) == len(capture.graph.inputs):
+            if capture.traced is closed and len(names) == len(capture.graph.inputs):
                 capture.names.update(zip(capture.graph.inputs, names))
             on_capture(capture)
 

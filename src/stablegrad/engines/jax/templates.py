@@ -17,8 +17,10 @@ from jax.scipy import special
 from stablegrad.engines.jax import _compat, compositions
 from stablegrad.graph.node import Handle, Node
 from stablegrad.numerics import jax as numerics
+from stablegrad.numerics.jax import powers_of_two
 from stablegrad.numerics.jax.powers import power_of_product, product_of_others
 from stablegrad.numerics.jax.products import log_of_ratio, power_times_log
+from stablegrad.numerics.jax.scaled_products import scaled_dot, scaled_dot_exponent
 from stablegrad.numerics.jax.sigmoids import sigmoid_gap, sigmoid_step
 
 
@@ -99,6 +101,16 @@ def _asked(node: Node, where: Any, *positions: Any) -> Any:
 _NUMERICS = (
     "softplus log_sigmoid sigmoid log1mexp log_expm1 logdiffexp exprel log1prel linex log_cosh "
     "mul_exp times_log cosm1 log_erfc log_of_product log_of_quotient"
+)
+
+
+def _scaled_dot(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda node, *operands: function(dict(node.params[0].parameters)["dimension_numbers"], *operands)
+
+
+_POWERS_OF_TWO = (
+    "binary_exponent without_exponent aligned times_power_of_two scaled_value log_of_scaled mantissa_of_exp "
+    "exponent_of_exp"
 )
 _STABLE = {
     "stable_logaddexp": _late("logaddexp"),
@@ -209,6 +221,9 @@ EMIT: dict[str, Callable[..., Any]] = {
     "log_softplus": _shaped(compositions.log_softplus),
     "log1mexp_of_exp": _shaped(compositions.log1mexp_of_exp),
     "log_sum_terms": lambda node, *pairs: compositions.log_sum_terms(*pairs, one=node.params[0] if node.params else -1),
+    **{name: _shaped(getattr(powers_of_two, name)) for name in _POWERS_OF_TWO.split()},
+    "scaled_dot": _scaled_dot(scaled_dot),
+    "scaled_dot_exponent": _scaled_dot(scaled_dot_exponent),
     "log_abs_product": _axes(_late("log_abs_product")),
     "logsumexp": _axes(_late("logsumexp")),
     "logsumexp_weighted": _weighted(_late("logsumexp_weighted")),
