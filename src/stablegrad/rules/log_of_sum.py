@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -84,6 +85,11 @@ def of_terms(
     if len(terms) == 2:
         return _of_two(c, node, terms, times, rest, best, sizes)
     if all(t.coefficient > 0 for t in terms) and sizes[best] <= rest.size():
+        common = functools.reduce(_common, (t.log for t in terms))
+        if common and rest.size_with(common, times) < sizes[best]:
+            # m + log(R e^-m + S e^-m + T e^-m): relative to one of them, it would be inf - inf where that one is 0
+            apart = tuple(Term(t.coefficient, t.factors, t.exponent.plus(common, -ONE)) for t in terms)
+            return rest.plus(common, times), weighted_terms(c, node, apart), times
         base = terms[best].log
         shifted = tuple(
             Term(quotient(t.coefficient, terms[best].coefficient), {}, _away(t, terms[best])) for t in terms

@@ -45,6 +45,11 @@ scatter_add_p, scatter_sub_p = (
 )
 
 
+CLIP, FILL_OR_DROP, PROMISE_IN_BOUNDS = (
+    getattr(jax.lax.GatherScatterMode, name) for name in ("CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS")
+)
+
+
 def trace_context() -> Hashable:
     """A key that differs where the same function would be traced differently: x64, mesh, axis names ..."""
     return _trace_context()

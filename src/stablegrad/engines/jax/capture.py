@@ -16,6 +16,7 @@ import numpy as np
 
 from stablegrad.engines.jax import _compat, names
 from stablegrad.engines.jax.own import own_name
+from stablegrad.engines.jax.picks import scattered_into_zeros
 from stablegrad.engines.jax.regions import BODIES
 from stablegrad.graph.arrange import arrange, reshape, transpose
 from stablegrad.graph.build import stop_gradient
@@ -245,6 +246,10 @@ class Capture:
             base, at, less = inputs
             added = Handle(_compat.scatter_add_p, handle.parameters)
             return graph.node("scatter_add", (base, at, _negative(graph, less)), (added,), shape, dtype)
+        if primitive is _compat.scatter_add_p:
+            masked = scattered_into_zeros(graph, equation, inputs, shape)
+            if masked is not None:
+                return masked
         if primitive is names.SORT and len(inputs) == 1:
             return graph.node("sort", inputs, (handle,), shape, dtype)
         if primitive in names.HANDLED:

@@ -122,7 +122,7 @@ def exponent_of_exp(z: jax.Array) -> jax.Array:
 
 @elementwise
 def mantissa_of_exp(z: jax.Array) -> jax.Array:
-    """exp(z) * 2**-k for the integer k of `exponent_of_exp(z)`: next to 1, within [0.5, 2]; 0, inf, NaN for -inf, inf, NaN.
+    """exp(z) * 2**-k for the k of `exponent_of_exp(z)`: next to 1, within [0.5, 2]; 0, inf, NaN for -inf, inf, NaN.
 
     The derivative is the function itself.
 
