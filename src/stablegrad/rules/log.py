@@ -48,7 +48,8 @@ def _near_1(c: Companions, node: Node, argument: Node, written: Node) -> Node:
     term = scaled.single()
     if term is None or scaled.guards or not any(p < 0 for p in whole.factors.values()):
         return written
-    if not any(_plain(c, f) for t in (term, whole) for f, p in t.factors.items() if p > 0):
+    # 2 / (1 + e^z) is 1 + something small, too: log 2 cancels against the logarithm of the sum
+    if whole.coefficient == 1 and not any(_plain(c, f) for t in (term, whole) for f, p in t.factors.items() if p > 0):
         return written
     return c.build.elementwise("log_of_1_and", write_scaled(c, scaled, node), written)
 

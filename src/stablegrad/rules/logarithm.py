@@ -117,9 +117,16 @@ def expanded(c: Companions, linear: Linear) -> tuple[Linear, frozenset[Node]]:
 def _companion_of_part(c: Companions, part: Node) -> tuple[Linear, frozenset[Node]]:
     """A part of a formal sum, as the companion of its argument where it is a logarithm."""
     found = exponential_of(c, part) if len(moved_inputs(part)) < 2 else None
-    if found is None:
+    if found is None or _next_to_1(c, part, found[0]):
         return Linear({part: ONE}), frozenset()
     return log_of_term(c, found[0], part), found[1]
+
+
+def _next_to_1(c: Companions, part: Node, term: Term) -> bool:
+    """log1p of a small value, as the logarithm of a number over a sum: log(2) - softplus(z) cancels where z is small."""
+    if part.op.name != "log1p" or term.coefficient == 1 or c.trivial(part.inputs[0]):
+        return False
+    return any(p < 0 for p in term.factors.values())
 
 
 def write_log(c: Companions, node: Node) -> tuple[Node, frozenset[Node]]:
