@@ -15,7 +15,7 @@ from stablegrad.policy import Policy, checked_policy
 from stablegrad.report import Explanation, Rewrite, Untouched, source_line
 from stablegrad.rewrite import SECOND_WALK, Rewriting, rewrite
 from stablegrad.rules import RULES
-from stablegrad.rules.recursions import mantissa_and_exponent
+from stablegrad.rules.recursions import recursion
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -202,7 +202,7 @@ class _rewriter:
 
     def __init__(self, disabled: frozenset[str], policy: Policy) -> None:
         self.disabled, self.policy = disabled, policy
-        self.carries_scaled = mantissa_and_exponent.__name__ not in disabled
+        self.carries_scaled = recursion.__name__ not in disabled
 
     def rewriting(self, graph: Graph, roots: list[Node]) -> Rewriting:
         return rewrite(graph, roots, self.disabled, self.policy)

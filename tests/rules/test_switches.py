@@ -33,10 +33,7 @@ def shares(x):
 
 
 EXAMPLES = {
-    "comparison_of_recursions": (lambda x: jnp.where(after_four_steps(x) > 1e-30, x[0], 2 * x[1]), TINY),
-    "log_of_recursion": (lambda x: after_four_steps(x, lambda a: jnp.log(a.sum())), TINY),
-    "mantissa_and_exponent": (lambda x: jnp.log(jnp.sum(lax.scan(lambda a, e: ((a @ x) * e, None), x[0], x)[0])), TINY),
-    "quotient_of_recursions": (shares, TINY),
+    "recursion": (lambda x: after_four_steps(x, lambda a: jnp.log(a.sum())), TINY),
     "contraction_with_logarithm": (lambda x: jnp.einsum("ij,ij->i", x, jnp.log(x)), POSITIVE),
     "cross_entropy": (lambda x: -jnp.sum(jnp.array([0.25, 0.75]) * jnp.log(softmax(x)), -1), X),
     "difference_of_two_sigmoids": (lambda x: sigmoid(x) - sigmoid(2 * x), X),
@@ -76,6 +73,22 @@ def fired(f, x, **options):
 
 def test_every_rule_has_an_example():
     assert set(EXAMPLES) == set(rule_names())
+
+
+RECURSIONS = {
+    "a comparison": lambda x: jnp.where(after_four_steps(x) > 1e-30, x[0], 2 * x[1]),
+    "a logarithm": lambda x: after_four_steps(x, lambda a: jnp.log(a.sum())),
+    "a loop": lambda x: jnp.log(jnp.sum(lax.scan(lambda a, e: ((a @ x) * e, None), x[0], x)[0])),
+    "a quotient": shares,
+}
+
+
+@pytest.mark.parametrize("kind", RECURSIONS)
+def test_recursions(kind):
+    f = RECURSIONS[kind]
+    assert fired(f, TINY) == {"recursion"}
+    assert not fired(f, TINY, disable="recursion") & {"recursion"}
+    np.testing.assert_allclose(stabilize(f)(TINY), f(TINY), rtol=2e-6)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -8,6 +8,7 @@ import jax
 import pytest
 
 import stablegrad
+from recursions.recursion import LOGITS, RECURSIONS, Recursion
 from spellings import measure
 from spellings.families import CONTEXTS, Generated, programs
 from spellings.known_gaps import gap
@@ -86,6 +87,7 @@ def test_every_rule_fires_in_many_programs_that_are_wrong_when_plain():
     for p in (*PROGRAMS, *itertools.islice(combinations(), 0, None, 3)):  # and a third of the softmax losses
         for name in {r.rule for r in explain(p.program)(*p.cases("float32")[0].arguments).rewrites}:
             fired.setdefault(name, []).append(p)
+    fired["recursion"] += recursions_that_fire(ENOUGH)
     wrong = {name: _wrong_ones(ps) for name, ps in fired.items()}
     table = "\n".join(f"{name:40} fires in {len(ps):5}, wrong when plain {wrong[name]:5}" for name, ps in fired.items())
     lacking = [n for n, ps in fired.items() if len(ps) < ENOUGH or wrong[n] < SHARE * len(ps)]
@@ -99,6 +101,15 @@ def _wrong_ones(ps):
     return sum(1 for _ in itertools.islice((p for p in ps if _plain_is_wrong(p)), enough))
 
 
+def recursions_that_fire(enough):
+    """Generated recursions (`tests/recursions`) in which their rule fires, no more than are asked for."""
+    return list(itertools.islice((r for r in RECURSIONS if "recursion" in fired_in(r.program, LOGITS)), enough))
+
+
+def fired_in(program, *arguments):
+    return {r.rule for r in explain(program)(*arguments).rewrites}
+
+
 @functools.cache
 def _plain_is_wrong(p):
-    return measure.plain_is_wrong(p, "float32")
+    return p.plain_is_wrong() if isinstance(p, Recursion) else measure.plain_is_wrong(p, "float32")

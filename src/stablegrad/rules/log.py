@@ -49,9 +49,15 @@ def _near_1(c: Companions, node: Node, argument: Node, written: Node) -> Node:
     if term is None or scaled.guards or not any(p < 0 for p in whole.factors.values()):
         return written
     # 2 / (1 + e^z) is 1 + something small, too: log 2 cancels against the logarithm of the sum
-    if whole.coefficient == 1 and not any(_plain(c, f) for t in (term, whole) for f, p in t.factors.items() if p > 0):
+    if not _number_added(written) and not any(
+        _plain(c, f) for t in (term, whole) for f, p in t.factors.items() if p > 0
+    ):
         return written
     return c.build.elementwise("log_of_1_and", write_scaled(c, scaled, node), written)
+
+
+def _number_added(written: Node) -> bool:
+    return written.op.name in ("add", "sub") and any(literal_number(i) for i in written.inputs)
 
 
 def _plain(c: Companions, factor: Node) -> bool:

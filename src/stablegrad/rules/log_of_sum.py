@@ -108,10 +108,10 @@ def _over_both(c: Companions, node: Node, terms: tuple[Term, ...]) -> Node | Non
     return None if term is None else write_linear(c, log_of_term(c, term, node), node)
 
 
-def lesser(sizes: list[int], terms: tuple[Term, ...], parts: Sequence[int] = ()) -> int:
+def lesser(sizes: list[int], terms: tuple[Term, ...], parts: Sequence[Rational] = ()) -> int:
     """The place of the least size; of equal ones that with the fewest `parts`, then a number's, else the first."""
 
-    def order(k: int) -> tuple[int, int, bool]:
+    def order(k: int) -> tuple[int, Rational, bool]:
         return sizes[k], parts[k] if parts else 0, not terms[k].is_number()
 
     return min(range(len(sizes)), key=order)

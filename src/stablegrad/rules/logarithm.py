@@ -123,7 +123,7 @@ def _companion_of_part(c: Companions, part: Node) -> tuple[Linear, frozenset[Nod
 
 
 def _next_to_1(c: Companions, part: Node, term: Term) -> bool:
-    """log1p of a small value, as the logarithm of a number over a sum: log(2) - softplus(z) cancels where z is small."""
+    """log1p of a small value as the logarithm of a number over a sum: log(2) - softplus(z) cancels where z is small."""
     if part.op.name != "log1p" or term.coefficient == 1 or c.trivial(part.inputs[0]):
         return False
     return any(p < 0 for p in term.factors.values())

@@ -89,7 +89,10 @@ def apart(
         shift = middle.plus(Linear({c.build.elementwise("cosh_shift", half): ONE}))
         mantissa = c.build.elementwise("scaled_cosh", half)
         return mantissa, exponent.plus(shift, power), 1 if terms[0].coefficient > 0 else -1
-    base = lesser([len(exponent.plus(t.log, power).parts) for t in terms], terms)
+    lefts = [exponent.plus(t.log, power).parts for t in terms]
+    # e^-x (1 - e^-x) and not e^-2x (e^x - 1): where x is infinite, the less is left the less is inf - inf
+    sizes = [] if alike else [sum(map(magnitude, left.values())) for left in lefts]
+    base = lesser([len(left) for left in lefts], terms, sizes)
     size = magnitude(terms[base].coefficient)
     ratio = quotient(magnitude(terms[1 - base].coefficient), size)
     if alike or ratio == 1:  # numbers stay out of the shift: its parts cancel against others without rounding

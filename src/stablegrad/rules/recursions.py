@@ -82,8 +82,7 @@ def _recursion(c: Companions, node: Node, divided: bool = False) -> Split | None
     return found
 
 
-@rule("log")
-def log_of_recursion(c: Companions, node: Node) -> Rewritten | None:
+def _log(c: Companions, node: Node) -> Rewritten | None:
     """log(mantissa * 2**exponent)"""
     found = _recursion(c, node.inputs[0])
     if found is None:
@@ -92,8 +91,7 @@ def log_of_recursion(c: Companions, node: Node) -> Rewritten | None:
     return Rewritten(c.graph.node("log_of_scaled", (mantissa, exponent), (), node.shape, node.dtype), REASON)
 
 
-@rule("div", "mul", "reduce_sum", "dot_general", "add", "sub")
-def quotient_of_recursions(c: Companions, node: Node) -> Rewritten | None:
+def _value(c: Companions, node: Node) -> Rewritten | None:
     """A value of a recursion that divides on its way: what it is divided by may be 0 where the value is in range."""
     found = _recursion(c, node, divided=True)
     if found is None:
@@ -102,8 +100,7 @@ def quotient_of_recursions(c: Companions, node: Node) -> Rewritten | None:
     return Rewritten(c.graph.node("times_power_of_two", inputs, (), node.shape, node.dtype), REASON)
 
 
-@rule("without_exponent", "binary_exponent")
-def mantissa_and_exponent(c: Companions, node: Node) -> Rewritten | None:
+def _carried(c: Companions, node: Node) -> Rewritten | None:
     """What a loop asks for of a value that it carries scaled."""
     value = node.inputs[0]
     if math.prod(value.shape) == 0 or not splittable(value):
@@ -119,8 +116,7 @@ def mantissa_and_exponent(c: Companions, node: Node) -> Rewritten | None:
     return Rewritten(out, REASON)
 
 
-@rule("eq", "ne", "lt", "le", "gt", "ge")
-def comparison_of_recursions(c: Companions, node: Node) -> Rewritten | None:
+def _comparison(c: Companions, node: Node) -> Rewritten | None:
     """Both aligned to the larger exponent: as plain numbers, both may be 0 or infinite."""
     if not all(map(splittable, node.inputs)):
         return None
@@ -131,3 +127,17 @@ def comparison_of_recursions(c: Companions, node: Node) -> Rewritten | None:
     exponent = largest(c, [s.exponent for s in both])
     sides = [aligned(c, s, exponent) for s in both]
     return Rewritten(c.graph.node(node.op.name, sides, (), node.shape, node.dtype), REASON)
+
+
+_ANSWERS = {
+    "log": _log,
+    **dict.fromkeys(("div", "mul", "reduce_sum", "dot_general", "add", "sub"), _value),
+    **dict.fromkeys(("without_exponent", "binary_exponent"), _carried),
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), _comparison),
+}
+
+
+@rule(*_ANSWERS)
+def recursion(c: Companions, node: Node) -> Rewritten | None:
+    """Sums of products of sums of products, of which a logarithm, a quotient or a comparison is taken."""
+    return _ANSWERS[node.op.name](c, node)

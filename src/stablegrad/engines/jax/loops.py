@@ -2,7 +2,7 @@
 
 Only the border of the loop changes here: what is carried, stacked or read by each step becomes two arrays, split
 outside by `without_exponent` and `binary_exponent` and put together inside by `scaled_value`, and the other way round
-for results. That alone gains nothing; the rules `mantissa_and_exponent` and `log_of_recursion` see these operations
+for results. That alone gains nothing; the rules `recursion` see these operations
 and compute what stands between them without leaving the range.
 """
 
