@@ -28,7 +28,7 @@ def keep_subtracted(c: Companions, written: Node, before: Iterable[Term], after:
     before = list(before)
     powers = parts_of(before)
     for part in _vanished(c, before, after):
-        written = finite_where_raised(c, written, _witness(c, part), powers[part])
+        written = finite_where_raised(c, written, part, powers[part])
     return written
 
 
@@ -48,6 +48,7 @@ def _witness(c: Companions, part: Node) -> Node:
 
 def finite_where_raised(c: Companions, written: Node, part: Node, power: Rational) -> Node:
     """`written`, NaN where `part` is NaN or infinite to the side to which `power` raises it; both sides for 0."""
+    part = _witness(c, part)
     if power:
         zero = c.build.number(ZERO, part.dtype)
         part = c.build.elementwise("max" if power > 0 else "min", part, zero)
