@@ -229,7 +229,7 @@ def report(rounds, sizes):
         "",
         "## Time",
         "",
-        f"Medians of {rounds} rounds in milliseconds, a call; ratios are medians of paired ratios, [half of the pairs].",
+        f"Medians of {rounds} rounds, milliseconds a call; ratios are medians of paired ratios, [half of the pairs].",
         f"In each round the libraries take turns: a pause, {WARM} calls that are not counted, {TIMED} that are.",
         "",
         "| frames, rows, classes, labels | compiled | pure | optax | torch "

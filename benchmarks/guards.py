@@ -61,19 +61,17 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[int], jax.Array]]] = {
     ),
     "norms of rows": (lambda x: jnp.sqrt(jnp.sum(x**2, axis=-1)), rows),
     "unit rows, where": (
-        lambda x: jnp.where(
-            jnp.sum(x**2, -1, keepdims=True) > 0, x / jnp.sqrt(jnp.sum(x**2, -1, keepdims=True)), 0
-        )
-        * values(ROW),
+        lambda x: (
+            jnp.where(jnp.sum(x**2, -1, keepdims=True) > 0, x / jnp.sqrt(jnp.sum(x**2, -1, keepdims=True)), 0)
+            * values(ROW)
+        ),
         rows,
     ),
 }
 
 
 def measure(f: Callable[[Any], Any], x: jax.Array, rounds: int) -> Ratio:
-    programs = [
-        jax.jit(jax.value_and_grad(lambda x, g=g: jnp.sum(g(x)))).lower(x).compile() for g in (stabilize(f), f)
-    ]
+    programs = [jax.jit(jax.value_and_grad(lambda x, g=g: jnp.sum(g(x)))).lower(x).compile() for g in (stabilize(f), f)]
     return in_turn(*(lambda p=p: jax.block_until_ready(p(x)) for p in programs), rounds, warm=2)
 
 

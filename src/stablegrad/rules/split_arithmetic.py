@@ -133,12 +133,24 @@ def normalised(c: Companions, one: Split) -> Split:
     """The same with a mantissa of [0.5, 1) where it is not 0, whose exponent there is `OF_ZERO`."""
     if one.marked and (one.low, one.high) == (-1, 0):
         return bounded(c, one)
+    number = literal_number(one.mantissa)
+    if number is not None and one.mantissa.op.name == "literal" and exponent_value(one.exponent) is not None:
+        return _normalised_number(c, one, float(number), exponent_value(one.exponent) or 0)
     one = one if one.width <= 2 else bounded(c, one)
     own = c.graph.node("binary_exponent", (one.mantissa,), (), one.mantissa.shape, INT)
     mantissa = c.graph.node("without_exponent", (one.mantissa,), (), one.mantissa.shape, one.mantissa.dtype)
     exponent = exponents_added(c, own, one.exponent)
     width = 1 if exponent is own else one.width + 1
     return bounded(c, replace(one, mantissa=mantissa, exponent=exponent, low=-1, high=0, marked=True, width=width))
+
+
+def _normalised_number(c: Companions, one: Split, mantissa: float, exponent: int) -> Split:
+    if mantissa == 0:
+        return replace(one, exponent=exponent_number(c, OF_ZERO), low=-1, high=0, marked=True, width=1)
+    mantissa, own = np.frexp(mantissa)
+    number = c.build.number(float(mantissa), one.mantissa.dtype)
+    return replace(one, mantissa=number, exponent=exponent_number(c, _within(int(own) + exponent)),
+                   low=-1, high=0, marked=True, width=1)  # fmt: skip
 
 
 def plain_leaf(c: Companions, node: Node) -> Split:

@@ -33,9 +33,15 @@ def with_scaled_carries(closed: jex.ClosedJaxpr) -> jex.ClosedJaxpr:
 def _has_loop(jaxpr: jex.Jaxpr) -> bool:
     return any(
         e.primitive in (names.SCAN, names.WHILE, names.COND)
-        or (e.primitive is names.JIT and _has_loop(e.params["jaxpr"].jaxpr))
+        or (e.primitive in (names.JIT, names.REMAT) and _has_loop(_grouped(e).jaxpr))
         for e in jaxpr.eqns
     )
+
+
+def _grouped(equation: jex.JaxprEqn) -> jex.ClosedJaxpr:
+    """The body of a jit, or of a remat, which has no constants of its own."""
+    body = equation.params["jaxpr"]
+    return body if equation.primitive is names.JIT else jex.ClosedJaxpr(body, ())
 
 
 class _Walk:
@@ -71,7 +77,7 @@ class _Walk:
         return jex.ClosedJaxpr(new, [*self.closed.consts, *(value for _, value in self.constants)])
 
     def _read(self, equation: jex.JaxprEqn) -> None:
-        if equation.primitive is names.JIT and own_name(equation) is None:
+        if equation.primitive in (names.JIT, names.REMAT) and own_name(equation) is None:
             equation = self._inside(equation)
         rewrite = {names.SCAN: self._scan, names.WHILE: self._while, names.COND: self._cond}.get(equation.primitive)
         replacement = rewrite(equation) if rewrite is not None and not equation.effects else None
@@ -84,7 +90,7 @@ class _Walk:
 
     def _inside(self, equation: jex.JaxprEqn) -> jex.JaxprEqn:
         """A jitted function, with the loops in it replaced; its own results are marked as the equation's."""
-        body = equation.params["jaxpr"]
+        body = _grouped(equation)
         asked = {k for k, v in enumerate(equation.outvars) if v in self.inverted}
         inner = _Walk(body, inverted(body.jaxpr, asked))
         kinds = ((self.wide, inner.wide), (self.scaled, inner.scaled), (self.zeros, inner.zeros))
@@ -96,8 +102,11 @@ class _Walk:
             own.update(v for v, out in zip(equation.outvars, body.jaxpr.outvars) if _among(out, within))
         if new is body:
             return equation
+        if equation.primitive is names.REMAT and new.consts:
+            return equation
         self.changed = True
-        return equation.replace(params=dict(equation.params, jaxpr=new))
+        changed = new if equation.primitive is names.JIT else new.jaxpr
+        return equation.replace(params=dict(equation.params, jaxpr=changed))
 
     def _mark(self, equation: jex.JaxprEqn, lifted: bool) -> None:
         """Whether the results hold exponentials, or what a loop carries scaled."""
