@@ -180,12 +180,13 @@ def _ask(companions: Companions, node: Node, disabled: frozenset[str]) -> tuple[
         if name in disabled:
             continue
         found = rule(companions, node)
-        if found is not None and found.node is not node and not _is_number(found.node):
+        if found is not None and found.node is not node:
             if found.node.shape != node.shape or found.node.dtype != node.dtype:
                 raise AssertionError(
                     f"rule {name} changed {node.dtype}{node.shape} to {found.node.dtype}{found.node.shape}"
                 )
-            return name, found.node, found.reason
+            if not _is_number(found.node):
+                return name, found.node, found.reason
     return None
 
 

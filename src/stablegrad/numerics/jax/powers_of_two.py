@@ -127,7 +127,7 @@ def mantissa_of_exp(z: jax.Array) -> jax.Array:
     The derivative is the function itself.
 
     >>> print(f"{float(mantissa_of_exp(1000.0)):.4f} * 2**{exponent_of_exp(jax.numpy.float32(1000.0))}")
-    0.8050 * 2**1443
+    0.8095 * 2**1443
     """
     k = lax.round(z * (1 / LOG_2), lax.RoundingMethod.TO_NEAREST_EVEN)
     k = lax.select(lax.is_finite(z), k, lax.full_like(k, 0))
