@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from stablegrad.rules.companions import Companions
 
 INT = np.dtype(np.int32)
+SPLITTABLE = frozenset((np.dtype("float32"), np.dtype("float64")))
 
 
 def split(c: Companions, node: Node) -> Split:
@@ -69,7 +70,7 @@ def _operands(node: Node) -> tuple[Node, ...]:
 
 
 def splittable(node: Node) -> bool:
-    return node.dtype in (np.float32, np.float64)
+    return node.dtype in SPLITTABLE
 
 
 def _is_exponential(c: Companions, node: Node) -> bool:

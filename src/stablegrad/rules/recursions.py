@@ -32,7 +32,8 @@ class Nesting(NamedTuple):
     divided: bool = False
 
 
-FLAT = Nesting()
+FLAT, PRODUCT, ONE_SUM = Nesting(), Nesting(product=True), Nesting(1)
+POWERS = ("integer_pow", "square")
 
 
 def nesting(c: Companions, node: Node) -> Nesting:
@@ -58,18 +59,26 @@ def nesting(c: Companions, node: Node) -> Nesting:
 
 def _nesting(node: Node, inputs: list[Nesting]) -> Nesting:
     name = node.op.name
+    if all(i is FLAT for i in inputs):
+        if name == "dot_general":
+            return ONE_SUM
+        return PRODUCT if name == "div" or (name == "mul" and not _scales(node)) or name in POWERS else FLAT
     sums, divided = max(i.sums for i in inputs), any(i.divided for i in inputs)
     if name == "div":
         return Nesting(sums, True, divided or inputs[1].sums >= 2)
-    if name in ("mul", "integer_pow", "square"):
-        number = any(literal_number(i) is not None for i in node.inputs)
-        product = any(i.product for i in inputs) if number else True
+    if name == "mul" or name in POWERS:
+        product = any(i.product for i in inputs) if _scales(node) else True
         return Nesting(sums, product, divided or (name == "integer_pow" and node.params[0] < 0 and sums >= 2))
     if name == "dot_general":
         return Nesting(sums + 1, False, divided)
     if name in ("add", "sub", "reduce_sum"):
         return Nesting(sums + any(i.product for i in inputs), False, divided)
     return Nesting(sums, any(i.product for i in inputs), divided)
+
+
+def _scales(node: Node) -> bool:
+    """A product with a number."""
+    return any(literal_number(i) is not None for i in node.inputs)
 
 
 def _recursion(c: Companions, node: Node, divided: bool = False) -> Split | None:
